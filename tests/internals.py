@@ -14,7 +14,7 @@ NAMES = {
     "limes._app": "server server:launch",
     "limes._app.desk": "Desk",
     "limes._app.server": "application serve",
-    "limes._arrays": "column_stds is_constant mean_and_std power_of_two r_squared",
+    "limes._arrays": "are_probabilities column_stds is_constant mean_and_std power_of_two r_squared",
     "limes._checks": "MissingLibraryError without_credentials",
     "limes._cli": "files program tables",
     "limes._cli.files": "features_of output_of read_table read_image",
@@ -68,7 +68,7 @@ NAMES = {
     "limes._explainers.backgrounds": "BackgroundAnswers",
     "limes._explainers.options": "METHODS",
     "limes._explainers.reading": "TABLE_DRAWS check_draws product_rows",
-    "limes._explainers.results": "RARE sampling_warnings",
+    "limes._explainers.results": "RARE misleading_surrogates odd_probabilities sampling_warnings",
     "limes._explainers.series": "_FILLS:series_fills _SEGMENTATIONS:series_segmentations",
     "limes._explainers.tables": "fits suggestion:suggestion_module",
     "limes._explainers.tables.laws": "TABLE_LAWS number_texts",
@@ -81,6 +81,7 @@ NAMES = {
     "limes._explanation.fit": "Effect Effects Fit",
     "limes._explanation.json": "from_data_url labels_from_data_url labels_to_data_url to_data_url",
     "limes._explanation.record": "CODES RowWarning",
+    "limes._explanation.selection": "shown_of",
     "limes._explanation.view": "bar_units fit_remark output_title view_row",
     "limes._explanation.wording": (
         "cell count difference error estimate number one_line shorten shorten_condition estimates rule_text "
@@ -133,7 +134,7 @@ NAMES = {
     "limes.models._calling": "caller",
     "limes.models._calling.caller": "CHECK_CALLS ModelCaller RowwisePredictions",
     "limes.models._calling.networks": "_modes evaluating",
-    "limes.models._calling.outputs": "direct_question prediction_method resolve",
+    "limes.models._calling.outputs": "FirstAnswers direct_question no_probabilities prediction_method resolve",
     "limes.models._feature_maps": (
         "Affine Codebook CurveMap LookupMap ModelColumn MonotoneMap StepMap _float_of _key_of "
         "identity_map then"

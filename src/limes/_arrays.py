@@ -289,6 +289,71 @@ def r_squared(explained: Any, variance: Any, size: Any, rest_error: Any = 0.0) -
     )
 
 
+# -- probabilities: one rule for every explainer, control and drawing ----------------------------------------
+#
+# Answers are probabilities of classes if all of them, of all rows of a call, lie within 0 and 1, and each row
+# adds up to 1. Services round to a few digits, and networks to few bits: k numbers that were rounded to units
+# u add up to 1 within k u / 2. One row says little: it may add up to 1 by chance, or miss it by its rounding.
+
+
+# What probabilities, and their sums, may be off in single precision
+SUM_ROUNDING = 1e-6
+# Units that answers may be rounded to, the coarsest first: decimals, and what bytes and floats hold below 1
+_UNITS = (1e-1, 1e-2, 1 / 255, 2.0**-8, 1e-3, 2.0**-11, 1e-4, 1e-5, 1e-6, 2.0**-24)
+# Significant bits of float types with these units
+_BITS_OF = {2.0**-8: 8, 2.0**-11: 11, 2.0**-24: 24}
+
+
+def are_probabilities(answers: Floats, *, add_up: bool = True) -> bool:
+    """Whether all answers of a call, (n,) or (n, k), lie within 0 and 1, and rows of several add up to 1.
+
+    Pass ``add_up=False`` for answers that make no such claim: of some classes, or of labels that do not
+    exclude each other.
+    """
+    answers = np.asarray(answers)
+    if not ((answers >= -SUM_ROUNDING) & (answers <= 1.0 + SUM_ROUNDING)).all():
+        return False
+    count = answers.shape[-1] if answers.ndim > 1 else 1
+    return not add_up or count == 1 or _adds_up(answers)
+
+
+def _adds_up(answers: Floats) -> bool:
+    """Whether every row (n, k) adds up to 1, within what rounding to the last digit seen leaves."""
+    off = float(np.abs(answers.sum(axis=-1) - 1.0).max(initial=0.0))
+    return off <= SUM_ROUNDING or off <= sum_tolerance(answers)
+
+
+def sum_tolerance(answers: Floats) -> float:
+    """What probabilities (n, k) that were rounded to their last digit may miss a sum of 1 by."""
+    return float(answers.shape[-1] / 2 * last_digit(answers)) + SUM_ROUNDING
+
+
+def are_complements(answers: Floats) -> bool:
+    """Whether of two answers a row, (n, 2), one is 1 less the other, so that it need not be computed.
+
+    False of rounded answers: 1 less the second would not be the model's own first.
+    """
+    if answers.shape[1] != 2:
+        return False
+    return bool((np.abs(answers.sum(axis=1) - 1.0) <= SUM_ROUNDING).all())
+
+
+def last_digit(answers: Floats) -> float:
+    """The unit that numbers within 0 and 1 were all rounded to; 0 if none shows, and of whole numbers."""
+    values = np.ravel(answers)
+    if (values == np.rint(values)).all():
+        return 0.0
+    return next((unit for unit in _UNITS if _are_rounded(values, unit)), 0.0)
+
+
+def _are_rounded(values: Floats, unit: float) -> bool:
+    if unit in _BITS_OF:
+        significand = np.ldexp(np.frexp(values)[0], _BITS_OF[unit])
+        return bool((significand == np.rint(significand)).all())
+    # decimals may themselves be stored in single precision
+    return bool((np.abs(values / unit - np.rint(values / unit)) * unit <= 2.0**-24).all())
+
+
 def float_array(name: str, values: Any, *ndims: int) -> Floats:
     """Return the values as float64, with one of the given numbers of dimensions; NaN is allowed."""
     try:

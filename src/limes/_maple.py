@@ -22,7 +22,7 @@ from scipy.linalg import solve_triangular
 from limes import __version__
 from limes._arrays import Floats, Ints, r_squared
 from limes._checks import check_count, check_seed, check_size, refuse_unknown
-from limes._explainers.results import repetitions
+from limes._explainers.results import repetitions, score_warnings
 from limes._explainers.tables.table import Table, ids_of
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
@@ -34,7 +34,7 @@ from limes.models._calling.caller import (
     few_inputs,
     spread_of_answers,
 )
-from limes.models._calling.outputs import behind_method, resolve
+from limes.models._calling.outputs import SCORE, behind_method, resolve
 from limes.models._reading import watch
 
 # Share of the background on which the number of features is chosen, and the largest number of such rows
@@ -170,11 +170,13 @@ class MapleExplainer(Described):
             coef, intercepts[i] = self._moments(weights).coefficients(self.kept)
             values[i, self._order] = coef
             fidelity[i] = self._r_squared(weights, values[i], intercepts[i])
+        predictions, first = self._predict(rows), self._predict.first
+        scores = score_warnings(self._watch.model, str(self._provenance["answer"]), first, predictions)
         return Explanation(
             values=values,
             standard_errors=np.full((n, d), np.nan),
             intercepts=intercepts,
-            predictions=self._predict(rows),
+            predictions=predictions,
             surrogate_predictions=intercepts + (values * rows).sum(axis=1),
             fidelity=fidelity,
             feature_names=self._table.names,
@@ -185,8 +187,12 @@ class MapleExplainer(Described):
             reason="MAPLE fits the background's rows, and has no standard errors",
             calls=np.ones(n, dtype=np.int64),
             row_converged=np.zeros(n, dtype=np.bool_),  # it has no standard errors
-            row_warnings=(self._warnings,) * n,
-            provenance={**self._provenance, "features kept": self.kept},
+            row_warnings=((*self._warnings, *scores),) * n,
+            provenance={
+                **self._provenance,
+                **({"quantity": SCORE} if scores else {}),
+                "features kept": self.kept,
+            },
             ids=ids_of(X, n),
         )
 

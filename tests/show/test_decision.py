@@ -43,7 +43,7 @@ def test_it_has_all_parts(tmp_path):
     size = f"{100 * abs(float(bar[1])):.3g}"
     assert abs(float(size) - 100 * np.abs(account).max()) <= 0.1
     assert f"<li>{first} is {X.iloc[1][first]:.6g} ({size} percentage points).</li>" in page
-    assert page.count("<li>") == 4
+    assert page.count("<li>") == 4 + len(EXPLANATION.row_warnings[1])
     values = [reason.value for reason in EXPLANATION.reasons(4, row=1, of="contributions")]
     assert ("What raises P(target = 1) most" in page) == any(value > 0 for value in values)
     assert ("What lowers P(target = 1) most" in page) == any(value < 0 for value in values)

@@ -48,8 +48,8 @@ _COUNTS = 0.1
 # A sign change within the first factor of the explainer's ν is a warning, as another default would have
 # reversed the sign; within the second it is a note; farther away it is ignored: it concerns the row's box
 _NEAR, _FAR = 3.0, 5.0
-# Shares of the largest coefficient: at most the first at ν, but at least the second at another bandwidth
-_VANISHED, _PRESENT = 0.02, 0.2
+# A coefficient that does not count at ν, and is this share of the largest one at another bandwidth, vanishes
+_PRESENT = 0.2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -115,10 +115,10 @@ class BandwidthPath:
         return min(between, key=lambda c: abs(np.log(c / self.bandwidth)))
 
     def vanished(self) -> list[int]:
-        """Features whose coefficient is next to nothing at ν, but not at another bandwidth."""
+        """Features whose coefficient does not count at ν, but at another bandwidth."""
         size = self._sizes
         largest = size.max(axis=1)
-        small = size[self.current] + SURE * self.errors[self.current] < _VANISHED * largest[self.current]
+        small = size[self.current] + SURE * self.errors[self.current] < _COUNTS * largest[self.current]
         present = size - SURE * self.errors > np.maximum(_PRESENT * largest, self.row.rounding)[:, None]
         return np.flatnonzero(small & present.any(axis=0)).tolist()
 
@@ -162,7 +162,7 @@ class BandwidthPath:
             number=float(sizes.max()),
             unit="largest coefficient elsewhere on the path",
             sentence=(
-                f"{enumerate_names(names)}: next to nothing at the bandwidth {self.bandwidth:.3g}, but up to "
+                f"{enumerate_names(names)}: small at the bandwidth {self.bandwidth:.3g}, but up to "
                 f"{number(sizes.max(), 3)} in size at {self.bandwidths[sizes.argmax()]:.3g}."
             ),
             advice=(

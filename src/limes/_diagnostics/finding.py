@@ -7,14 +7,16 @@ advice, and is reported only where something is wrong:
 kind           quantity                                           warning     note
 ============== ================================================== =========== ===========
 cancellation   share of Var_w f between a column's cells          ≥ 0.2       ≥ 0.1
-cancellation   share of that which the coefficient captures       ≤ 0.05      ≤ 0.1
+cancellation   share of that which the coefficient captures; a    ≤ 0.05      ≤ 0.1
+               note: less than it would of a linear effect, too
 alignment      effect of the column alone, as a share of β        ≤ 0.1
 bandwidth      factor between ν and the sign change               ≤ 3         ≤ 5
 edge           standard deviations to the next bin                ≤ 0.001     ≤ 0.002
 fidelity       R², where single columns capture less than half    < 0.25      < 0.5
 local error    standard deviations of the model                   > 2         > 1.5
 dependence     a coefficient's difference between the laws,
-               each in units of its largest                       ≥ 0.8       ≥ 0.5
+               each in units of its largest, or of a fifth of
+               the other law's                                    ≥ 0.8       ≥ 0.5
 shrinkage      of the largest coefficient                                     ≥ 0.1
 sample size    effective rows for each coefficient                            < 10
 interaction    Σ|last - alone| / Σ|φ| of exact contributions                  ≥ 1.5
@@ -33,7 +35,7 @@ from typing import Any, Literal
 import numpy as np
 
 from limes._arrays import ROUNDING, Floats, Ints
-from limes._explanation import Explanation
+from limes._explanation import Explanation, view
 from limes._explanation.view import PARTIAL_FIT, output_position, output_title, row_label
 
 
@@ -124,11 +126,11 @@ def worst(passes: Callable[[Severity], bool]) -> Severity | None:
 Levels = Mapping[Severity, float]
 
 # A feature matters if its cells explain this share of the model's variance ...
-MATTERS: Levels = {"warning": 0.2, "note": 0.1}
-# ... and is hidden if the coefficient captures at most this share of that, ...
-CAPTURED: Levels = {"warning": 0.05, "note": 0.1}
-# ... and at most this part of what it would capture of a linear effect in the same cell: bins hide every
-# effect in an inner cell, as R² shows. Only bins that hide nearly all of the model's variance are a flaw
+MATTERS: Levels = {"warning": view.MATTERS, "note": 0.1}
+# ... and is hidden if the coefficient captures at most this share of that. Bins hide every effect in an inner
+# cell: a note also needs at most this part of what it would capture of a linear effect in that cell, or bins
+# that hide nearly all of the model's variance
+CAPTURED: Levels = {"warning": view.CAPTURED, "note": 0.1}
 OF_LINEAR = 0.25
 NEARLY_ALL = 0.9
 # Distances in standard deviations: below the precision of measurements
@@ -141,8 +143,11 @@ ADDITIVE = 0.5
 # Local error above this, in standard deviations of the model under w
 FAR: Levels = {"warning": 2.0, "note": 1.5}
 # Difference of a coefficient between the product and the joint law, each in units of its largest one: at 1 a
-# feature that leads under one law is nothing under the other
+# feature that leads under one law is nothing under the other. Averages over rows that do not occur are
+# flatter, but not by any factor: a unit is at least this part of the other law's, so that ten times as large
+# coefficients are a note
 APART: Levels = {"warning": 0.8, "note": 0.5}
+SAME_SCALE = 0.2
 # Difference of lime's coefficients, as a share of the largest one
 SHRUNK = 0.1
 # Sum of what columns add last less what they add alone, in sizes, as a multiple of that of contributions; the

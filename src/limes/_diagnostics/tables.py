@@ -25,9 +25,11 @@ these may differ from those to rows that do; a model may even be built to hide i
 coefficients β of the product law are therefore compared with those β' of the joint law, which uses the
 background's rows alone. The difference of the two laws is
 
-    max_j |β_j / max_k |β_k| - β'_j / max_k |β'_k||,
+    max_j |β_j / u - β'_j / u'|,    u = max_k |β_k|,    u' = max_k |β'_k|,
 
-which ignores that averages over rows that do not occur are flatter. It is 1 if a leading feature of one law
+which ignores that averages over rows that do not occur are flatter. A unit is at least a fifth of the other:
+where all coefficients of one law are next to nothing beside those of the other, that is the difference, and
+the noise of the small ones does not count. It is 1 if a leading feature of one law
 has coefficient 0 under the other, 2 if its coefficient changes its sign. The share of perturbed rows outside
 the background's support is reported too: their k-th nearest background row is farther away than that of 95 %
 of background rows. A background whose columns were shuffled shows how large this share would be if columns
@@ -58,6 +60,7 @@ from limes._diagnostics.finding import (
     MATTERS,
     NEARLY_ALL,
     OF_LINEAR,
+    SAME_SCALE,
     SEVERITIES,
     Finding,
     Measure,
@@ -138,15 +141,16 @@ class Cancellation:
         return sum(map(self.share, self.profiles)) >= NEARLY_ALL
 
     def severity(self, profile: Profile) -> Severity | None:
-        if not self._hides_nearly_all and profile.explained > OF_LINEAR * profile.of_linear * profile.between:
-            return None  # a linear effect would hide as much
         sure = profile.between - SURE * profile.between_error
-        return worst(
+        severity = worst(
             lambda level: bool(
                 sure >= MATTERS[level] * self.variance.value > 0
                 and profile.explained <= CAPTURED[level] * profile.between
             )
         )
+        as_linear = profile.explained > OF_LINEAR * profile.of_linear * profile.between
+        # a linear effect would hide as much
+        return None if severity == "note" and as_linear and not self._hides_nearly_all else severity
 
     def share(self, profile: Profile) -> float:
         """Share of f's variance that the coefficient hides."""
@@ -215,7 +219,18 @@ def _cancellation(context: TableContext, i: int, row: RowOutput) -> Cancellation
             cells_of_j, mean = [places[at][1] for at in its], Estimate(means.value[its], means.error[its])
             profiles += _profile(context, i, j, cells_of_j, mean, laws[j])
     hidden_first = sorted(profiles, key=lambda profile: -profile.hidden)
-    return Cancellation(row=row, profiles=tuple(hidden_first), variance=context.variance(i))
+    return Cancellation(row=row, profiles=tuple(hidden_first), variance=_variance(context, i, row))
+
+
+def _variance(context: TableContext, i: int, row: RowOutput) -> Estimate:
+    """Var_w f by the explanation's R², whose numerator is exact, where its error is less than a sample's."""
+    sampled, design = context.variance(i), context.row_designs[i]
+    gamma = 2.0 * design.gamma(context.limits[i].value) - design.gamma(row.values)
+    explained, error = float(row.values @ gamma), row.fidelity_error * float(sampled.value)
+    if not (explained > 0 and row.fidelity > 0 and error < float(sampled.error) * row.fidelity):
+        return sampled
+    value = explained / row.fidelity
+    return Estimate(np.array(value), np.array(value * row.fidelity_error / row.fidelity))
 
 
 def _profile(
@@ -424,9 +439,16 @@ class Dependence:
 
     @property
     def _shares(self) -> tuple[Floats, Floats]:
-        """Coefficients of both laws in units of the largest one, (d,) each."""
-        product, joint = self.product.value, self.joint.value
-        return product / _unit(product), joint / _unit(joint)
+        """Coefficients of both laws in their units, (d,) each."""
+        units = self._units
+        return self.product.value / units[0], self.joint.value / units[1]
+
+    @property
+    def _units(self) -> tuple[float, float]:
+        """The largest coefficients of both laws, neither much smaller than the other."""
+        product, joint = (float(np.abs(law.value).max(initial=0.0)) for law in (self.product, self.joint))
+        least = SAME_SCALE * max(product, joint)
+        return max(product, least) or 1.0, max(joint, least) or 1.0
 
     @property
     def feature(self) -> int:
@@ -441,8 +463,8 @@ class Dependence:
     @property
     def error(self) -> float:
         """Standard error of ``apart``, without that of the largest coefficients."""
-        errors = [law.error[self.feature] / _unit(law.value) for law in (self.product, self.joint)]
-        return float(np.hypot(*errors))
+        laws = zip((self.product, self.joint), self._units, strict=True)
+        return float(np.hypot(*[law.error[self.feature] / unit for law, unit in laws]))
 
     def measures(self) -> Iterator[Measure]:
         remark = (
@@ -491,11 +513,6 @@ _ON_ROWS_THAT_OCCUR = (
     "Name the law where you report this coefficient: law='joint' credits a column with what the columns that "
     "change with it do."
 )
-
-
-def _unit(coef: Floats) -> float:
-    largest = float(np.abs(coef).max(initial=0.0))
-    return largest if largest > 0 else 1.0
 
 
 def _dependences(context: TableContext) -> list[Dependence | None]:

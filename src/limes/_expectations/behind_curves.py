@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limes import _kernels
-from limes._arrays import Floats, Ints
+from limes._arrays import Floats, Ints, are_complements
 from limes._expectations.contributions import exact_contributions
-from limes._expectations.moments import REFUSED, are_complements
+from limes._expectations.moments import REFUSED
 from limes._expectations.of_forms import exact_expectation
 from limes._threads import in_threads
 from limes.designs._product import ProductFamily

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Floats, Ints, are_complements
 from limes._expectations.interventional import Interventional
 from limes._expectations.least_squares import (
     AnswerStatistics,
@@ -30,7 +30,6 @@ from limes._expectations.least_squares import (
 )
 from limes._expectations.moments import (
     Moments,
-    are_complements,
 )
 from limes._expectations.pool import CachedPredictions
 from limes._expectations.sampled import CALLS, Sampling

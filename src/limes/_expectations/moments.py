@@ -23,8 +23,6 @@ from limes.exceptions import InputError, ModelError
 # Size of a cache of moments, in bytes, and of a dictionary's entry beside its key
 _CACHE_BYTES = 128 << 20
 _ENTRY_BYTES = 150
-# Distance from 1 of the sum of two probabilities in single precision
-_COMPLEMENT = 1e-6
 # Rows whose laws are shared that are explained between two steps of a progress bar
 _ROWS_BY_CELL = 4096
 # Errors by which an expectation refuses rows
@@ -142,13 +140,6 @@ def _merged(parts: Sequence[Any], merge: Callable[[list[Any]], Any]) -> Any:
         return None if values[0] is None else _merged(values, merge)
 
     return type(parts[0])(**{f.name: merged_field(f.name) for f in fields(parts[0])})
-
-
-def are_complements(answers: Floats) -> bool:
-    """Return whether answers (n, k) are probabilities of two classes: one is 1 less the other."""
-    if answers.shape[1] != 2:
-        return False
-    return bool((np.abs(answers.sum(axis=1) - 1.0) <= _COMPLEMENT).all())
 
 
 def with_complement(moments: Moments) -> Moments:

@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints
+from limes._arrays import Bools, Floats, Ints, are_complements
 from limes._expectations.controls import CONTROLS, FittedControl, TooLargeError, too_large
 from limes._expectations.controls.control import least_left
 from limes._expectations.controls.tables import share_beyond_trees
@@ -35,7 +35,6 @@ from limes._expectations.least_squares import check_squares
 from limes._expectations.moments import (
     Moments,
     RowMoments,
-    are_complements,
 )
 from limes._expectations.pool import SEQUENCES, SMALLEST, Pool, PoolRows, pool_sizes
 from limes._expectations.pool_fit import (

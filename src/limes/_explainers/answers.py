@@ -15,7 +15,7 @@ from limes._arrays import Floats
 from limes._checks import did_you_mean
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.caller import ModelCaller
-from limes.models._calling.outputs import is_position
+from limes.models._calling.outputs import FirstAnswers, is_position
 
 # (n, k) -> (n, k), put on a network's answers
 Link: TypeAlias = Callable[[Floats], Floats]
@@ -28,6 +28,11 @@ class LinkedModel:
     caller: ModelCaller
     link: Link | None
     columns: int | list[int] | None
+
+    @property
+    def first(self) -> FirstAnswers:
+        """The model's first answers, before the link."""
+        return self.caller.first
 
     def __call__(self, z: Floats) -> Floats:
         try:

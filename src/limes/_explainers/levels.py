@@ -41,10 +41,10 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from limes._arrays import Floats, Ints, Objects, r_squared
+from limes._arrays import Floats, Ints, Objects, are_probabilities, r_squared
 from limes._expectations.coalitions import exact_account
 from limes._expectations.contributions import RowContributions
-from limes._expectations.controls.control import are_probabilities, evenly_spread
+from limes._expectations.controls.control import evenly_spread
 from limes._expectations.least_squares import Tolerance
 from limes._expectations.linked_words import LinkedWordsExpectation
 from limes._expectations.moments import REFUSED
@@ -409,7 +409,7 @@ def _best_control(
 ) -> tuple[Floats, Floats]:
     """γ (d, k), and what g leaves of the answers (n, k), of the link that leaves least of each output."""
     gamma, rest = _control(nodes, earlier, earlier_f, z, f, is_logistic=False)
-    if not are_probabilities(np.concatenate([earlier_f, f])):
+    if not are_probabilities(np.concatenate([earlier_f, f]), add_up=False):
         return gamma, rest
     try:
         other, its = _control(nodes, earlier, earlier_f, z, f, is_logistic=True)

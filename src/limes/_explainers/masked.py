@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import compress
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeVar
@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, 
 import numpy as np
 
 from limes import __version__
-from limes._arrays import Bools, Floats, Ints, Objects, fingerprint, streams
+from limes._arrays import Bools, Floats, Ints, Objects, are_probabilities, fingerprint, streams
 from limes._checks import check_choice, check_count, check_size
 from limes._diagnostics.context import SubsetContext, source_of
 from limes._expectations.coalitions import SampledAccount
@@ -60,6 +60,7 @@ from limes._explainers.results import (
     odd_probabilities,
     repetitions,
     sampling_warnings,
+    score_warnings,
     unchanged_answers,
     with_account,
 )
@@ -81,7 +82,7 @@ from limes.models._calling.caller import (
     repetition_warnings,
     spread_of_answers,
 )
-from limes.models._calling.outputs import Output, add_up_to_one, resolve
+from limes.models._calling.outputs import SCORE, FirstAnswers, Output, add_up_to_one, resolve
 from limes.models._identity import Predict
 from limes.models._images import columns, is_network
 from limes.models._reading import CannotRead, read_output, tolerance_of
@@ -97,9 +98,6 @@ _ACCURACY = "1.5%"
 _BASE_SHARE = 1 / 16
 
 _ENUMERATED = "the model was asked about every subset of the {}"
-
-# Rounding of float16 that a sum of probabilities is allowed
-_SUM_ROUNDING = 1e-2
 
 
 class InputPiece(Protocol):
@@ -200,6 +198,7 @@ class MaskedModel(Reading):
     default_control: str = "kernel"  # what "auto" takes for models without a margin
     adds_up: bool = True  # whether the answers together may be probabilities of classes, which add up to 1
     link: str | None = None  # what makes probabilities of the network's logits
+    shown: FirstAnswers = field(default_factory=FirstAnswers)  # whether they are probabilities
     exact: _Verified | None = None  # the form's expectation, once it was verified
     words: Linked | None = None  # a form without an exact expectation that effects of words are sampled from
     check_calls: int = 0  # what it cost to know the spread
@@ -211,6 +210,14 @@ class MaskedModel(Reading):
     @property
     def is_function(self) -> bool:
         return self.spread == 0.0 and not self.drawn
+
+    def seen_as(self, predictions: Floats) -> tuple[tuple[RowWarning, ...], Mapping[str, str]]:
+        """Warnings about answers (1, ...) that are no probabilities, and what the provenance has of them."""
+        scores = score_warnings(self.model, "" if self.link else self.output.method, self.shown, predictions)
+        if scores:
+            return scores, {"quantity": SCORE}
+        odd = odd_probabilities(predictions).get(0, ()) if self.adds_up else ()
+        return odd, {} if self.link is None else {"link": self.link, "quantity": "probability"}
 
     def inputs(self, calls: Ints) -> Ints:
         """Number of inputs behind some answers, of which that to the whole input is one."""
@@ -332,15 +339,17 @@ class MaskableModel:
                 "link= turns logits into probabilities, and this model answers probabilities already (by "
                 "predict_proba): leave link out"
             )
-        caller = ModelCaller(self.model, output, item.composer(self.model))
-        # the item of a background does not matter where all is shown
-        whole = LinkedModel(caller, None, None)(np.ones((1, item.size + (item.draws > 1))))
+        rows = subset_rows(item.size, CHECKED_ROWS)
+        items = ((0, 0), (0, int(item.draws > 1)))  # of a background: any, where all is shown
+        caller = ModelCaller(self.model, output, item.composer(self.model), typical=np.pad(rows, items))
+        whole = LinkedModel(caller, None, None)(np.pad(np.ones((1, item.size)), items))
         link = self._link_of(whole, item)
         whole = whole if link is None else LINKS[link](whole)
         adds_up = link == "softmax" or (link is None and add_up_to_one(self.model, output))
         output, names = self._chosen(output, whole, caller.names)
-        caller = replace(caller, output=replace(output, columns=None))
-        ask: Predict = LinkedModel(caller, LINKS.get(link or ""), output.columns)
+        picked, kept = (None, output.columns) if caller.is_score else (output.columns, None)
+        caller = replace(caller, output=replace(output, columns=kept))
+        ask: Predict = LinkedModel(caller, LINKS.get(link or ""), picked)
         mean, hidden = ask, {}
         if item.draws > 1:
             answers = BackgroundAnswers(ask, item.draws, sampling.batch_size, sampling.seed)
@@ -366,11 +375,11 @@ class MaskableModel:
             outputs=names,
             adds_up=adds_up and len(names) == np.size(whole),
             link=link,
+            shown=caller.first,
             **hidden,
         )
         if bound.form is None:
             return bound
-        rows = subset_rows(item.size, CHECKED_ROWS)
         return bound.checked(
             rows, mean(rows), lambda row: f"the {features} {np.flatnonzero(rows[row]).tolist()} alone"
         )
@@ -386,7 +395,7 @@ class MaskableModel:
         if self.labels is None or not is_network(self.model) or whole.size < 2:
             return None
         check_labels(self.labels, whole.size)
-        if (whole >= 0.0).all() and abs(whole.sum() - 1.0) < _SUM_ROUNDING:
+        if are_probabilities(whole):
             return None
         try:
             item.over(read_output(self.model, Output("", None, None)))
@@ -623,7 +632,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             self._unfinished.put(item.key, (calls, predictions))
             raise
         texts = (*self._remarks(item), *filter(None, [model.remark]))
-        warnings = odd_probabilities(predictions).get(0, ()) if model.adds_up else ()
+        warnings, quantity = model.seen_as(predictions)
         exact = account.is_exact and model.is_function
         enumerated = "" if by_form else _ENUMERATED.format(self._features)
         fields = explanation_fields(
@@ -647,24 +656,21 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
                 **self._provenance,
                 **fields["provenance"],
                 "seed": None if exact else sampling.seed,
-                **({} if model.link is None else {"link": model.link, "quantity": "probability"}),
+                **quantity,
             },
         )
 
     def _to_explanation(self, fit: FittedItem[Item]) -> Explanation:
         item, model, predictions, fitted, changes = fit
         item = self._marked(item, model, identified(changes))
-        sampling, exact = self._options.sampling, fitted.sampled is None
+        sampling, limit, exact = self._options.sampling, self._options.threshold, fitted.sampled is None
         surrogates = np.reshape(fitted.at_instance, predictions.shape)
-        method = "predict_proba" if model.link else model.output.method or "call"
-        texts = (*self._remarks(item), *filter(None, [model.remark]))
+        odd, quantity = model.seen_as(predictions)
+        method = "predict_proba" if model.link else quantity.get("quantity", model.output.method or "call")
+        texts = filter(None, (*self._remarks(item), model.remark))
         remarks = [RowWarning(text, "input") for text in texts]
-        threshold = self._options.threshold
-        misleading = misleading_surrogates(
-            predictions, surrogates, method, model.outputs, threshold=threshold
-        )
-        warnings = misleading.get(0, ())
-        warnings += odd_probabilities(predictions).get(0, ()) if model.adds_up else ()
+        misleading = misleading_surrogates(predictions, surrogates, method, model.outputs, threshold=limit)
+        warnings = misleading.get(0, ()) + odd
         kind = replace(PERTURBED, rows=f"perturbed {self._several}")
         if not exact:
             names = tuple(compress(item.names, identified(changes).tolist()))
@@ -702,7 +708,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
                 **self._provenance,
                 "seed": None if exact else sampling.seed,
                 **({} if exact else {"tolerance": str(sampling.accuracy)}),
-                **({} if model.link is None else {"link": model.link, "quantity": "probability"}),
+                **quantity,
                 **item.picture,
             },
             explainer=self._diagnosable(item),

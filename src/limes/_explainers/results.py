@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from limes._arrays import ROUNDING, Bools, Floats, Ints
+from limes._arrays import ROUNDING, Bools, Floats, Ints, are_probabilities, sum_tolerance
 from limes._diagnostics.finding import row_outputs
 from limes._expectations.least_squares import ENOUGH_ANSWERS, ENOUGH_CARRIERS, least_effective
 from limes._expectations.moments import SampleStatistics
@@ -30,9 +30,11 @@ from limes._threads import Progress, in_workers
 from limes.designs._marginals import BinCells, Crossings
 from limes.exceptions import InputError, Interrupted, ModelError
 from limes.models._calling.caller import repetition_warnings
+from limes.models._calling.outputs import SCORE, THRESHOLDS, FirstAnswers, first_answers, no_probabilities
 from limes.models._identity import REFIT_ROUNDING
 
 if TYPE_CHECKING:
+    from limes._explainers.reading import Reading
     from limes._explainers.tables.table import Table
     from limes.designs._product import ProductFamily
 
@@ -207,6 +209,8 @@ class RowWarnings:
     fixed: tuple[RowWarning, ...]  # about every row
     adds_up: bool  # whether the answers may be probabilities of classes, which add up to 1
     method: str  # of the model, that answers
+    # warnings that predictions are no probabilities, as their method claims
+    scores: Callable[[Floats], tuple[RowWarning, ...]]
     outputs: Sequence[str]
     threshold: float | None  # of a decision, in the place of the usual one
     writers: Sequence[Writer]  # (d,) what writes numbers of a column
@@ -217,13 +221,12 @@ class RowWarnings:
         table: Table,
         family: ProductFamily,
         units: Floats,
+        reading: Reading,
         *,
         adds_up: bool,
-        method: str,
-        outputs: Sequence[str],
         threshold: float | None,
     ) -> RowWarnings:
-        laws = family.marginals
+        laws, method = family.marginals, reading.output.method
         of_codes = np.zeros((len(laws), family.widest + 1), dtype=np.bool_)
         for j, law in enumerate(laws):
             if isinstance(law.cells, BinCells):
@@ -252,8 +255,9 @@ class RowWarnings:
                 if law.is_point or (law.cells.count == 1 and not slope and not keeps)
             ),
             adds_up=adds_up,
-            method=method,
-            outputs=outputs,
+            method=method or "call",
+            scores=partial(score_warnings, reading.model, method, first_answers(reading.ask)),
+            outputs=reading.outputs,
             threshold=threshold,
             writers=[*map(writer_of, table.columns)],
         )
@@ -278,11 +282,13 @@ class RowWarnings:
             size = coef.reshape(*coef.shape[:2], -1).max(axis=2)
             near &= size >= _LARGE * size.max(axis=1, keepdims=True)
         far = _far(fitted, predictions)
-        warnings = [self.fixed] * len(rows)
         remarkable = np.flatnonzero(outside.any(axis=1) | near.any(axis=1) | far.any(axis=1))
-        odd = odd_probabilities(predictions) if self.adds_up else {}
+        scores = self.scores(predictions)
+        fixed = (*scores, *self.fixed)
+        warnings = [fixed] * len(rows)
+        odd = odd_probabilities(predictions) if self.adds_up and not scores else {}
         surrogates = np.reshape(fitted.at_instance, predictions.shape)
-        misleading = self.misleading(predictions, surrogates)
+        misleading = self._misleading(predictions, surrogates, SCORE if scores else self.method)
         for i in sorted({*remarkable.tolist(), *misleading, *odd, *sampling}):
             warnings[i] = (
                 *misleading.get(i, ()),
@@ -294,15 +300,18 @@ class RowWarnings:
                 *by_output([_FAR if missed else "" for missed in far[i].tolist()], self.outputs, "far"),
                 *odd.get(i, ()),
                 *sampling.get(i, ()),
-                *self.fixed,
+                *fixed,
             )
         return tuple(warnings)
 
     def misleading(self, predictions: Floats, surrogates: Floats) -> dict[int, tuple[RowWarning, ...]]:
         """Warnings about surrogates that decide otherwise than the model, or are no probabilities."""
-        return misleading_surrogates(
-            predictions, surrogates, self.method, self.outputs, threshold=self.threshold
-        )
+        return self._misleading(predictions, surrogates, SCORE if self.scores(predictions) else self.method)
+
+    def _misleading(
+        self, predictions: Floats, surrogates: Floats, method: str
+    ) -> dict[int, tuple[RowWarning, ...]]:
+        return misleading_surrogates(predictions, surrogates, method, self.outputs, threshold=self.threshold)
 
     def _near(self, rows: Floats, cells: Ints) -> Bools:
         down, up = self.crossings.distances(rows, cells)
@@ -338,18 +347,26 @@ def _far(fitted: Fitted, predictions: Floats) -> Bools:
 
 # -- predictions --------------------------------------------------------------------------------------------
 
-# Rounding that a sum of probabilities is allowed
-_PROBABILITY = 1e-3
+
+def score_warnings(
+    model: Any, method: str, first: FirstAnswers, predictions: Floats
+) -> tuple[RowWarning, ...]:
+    """Warn of a model whose ``method`` should answer probabilities and does not; see `no_probabilities`."""
+    text = no_probabilities(model, method, first, predictions)
+    return (RowWarning(text, "scores"),) if text else ()
+
+
 # Points that a curve has at least
 _CURVE = 4
 
 
 def odd_probabilities(predictions: Floats) -> dict[int, tuple[RowWarning, ...]]:
     """Warn of rows (n, k) of several numbers between 0 and 1 that do not add up to 1, and are no curve."""
-    if predictions.ndim == 1 or predictions.shape[1] < 2:
+    if predictions.ndim == 1 or predictions.shape[1] < 2 or are_probabilities(predictions):
         return {}
-    (are_shares, total), count = _shares(predictions), predictions.shape[1]
-    odd = are_shares & (np.abs(total - 1) > _PROBABILITY)
+    total, count = predictions.sum(axis=1), predictions.shape[1]
+    odd = ((predictions >= 0) & (predictions <= 1)).all(axis=1)
+    odd &= np.abs(total - 1) > sum_tolerance(predictions)
     if count >= _CURVE:
         # survival at several times, or a distribution function, goes one way
         steps = np.diff(predictions, axis=1)
@@ -367,16 +384,6 @@ def odd_probabilities(predictions: Floats) -> dict[int, tuple[RowWarning, ...]]:
     }
 
 
-def _shares(predictions: Floats) -> tuple[Bools, Floats]:
-    """Whether all numbers of a row (n, k) lie between 0 and 1, (n,), and their sums."""
-    between = (predictions >= 0) & (predictions <= 1)
-    return np.asarray(between.all(axis=1)), np.asarray(predictions.sum(axis=1))
-
-
-# Where a decision is made: probabilities by 0.5, margins by their sign
-_THRESHOLDS = {"predict_proba": 0.5, "decision_function": 0.0}
-
-
 def misleading_surrogates(
     predictions: Floats,
     surrogates: Floats,
@@ -387,25 +394,21 @@ def misleading_surrogates(
 ) -> dict[int, tuple[RowWarning, ...]]:
     """Warn of rows where the surrogate is on the other side of a decision, or is no probability.
 
-    Predictions and surrogates are (n,) or (n, k), ``method`` is the model's that answered. Its answers have a
-    usual threshold, if none is given.
+    Predictions and surrogates are (n,) or (n, k), ``method`` is the model's that answered, or "score" where
+    they are no probabilities. Its answers have a usual threshold, if none is given.
     """
     n = len(predictions)
     f, g = predictions.reshape(n, -1), surrogates.reshape(n, -1)
-    are_probabilities = np.full(n, method == "predict_proba")
-    if method not in _THRESHOLDS and f.shape[1] > 1:
-        # of a function, whose rows may be probabilities: each row by itself, whatever the others are
-        are_shares, total = _shares(f)
-        are_probabilities = are_shares & (np.abs(total - 1) < _PROBABILITY)
-    usual = np.where(are_probabilities, _THRESHOLDS["predict_proba"], _THRESHOLDS.get(method, np.nan))
-    limits = usual if threshold is None else np.full(n, threshold)
-    across = (f - limits[:, None]) * (g - limits[:, None]) < 0
-    beyond = are_probabilities[:, None] & ((g < -ROUNDING) | (g > 1 + ROUNDING))
-    if f.shape[1] == 2:
+    # of a function, whose answers may be probabilities, all rows of the call decide
+    is_open = method not in (*THRESHOLDS, SCORE) and f.shape[1] > 1
+    probable = method == "predict_proba" or (is_open and are_probabilities(f))
+    usual = THRESHOLDS["predict_proba"] if probable else THRESHOLDS.get(method, np.nan)
+    limit = usual if threshold is None else threshold
+    across = (f - limit) * (g - limit) < 0
+    beyond = probable & ((g < -ROUNDING) | (g > 1 + ROUNDING))
+    if f.shape[1] == 2 and probable and are_probabilities(f):
         # one of two classes says it all; two of several classes do not add up to 1
-        missing = np.maximum(np.abs(f.sum(axis=1) - 1), np.abs(g.sum(axis=1) - 1))
-        mirrored = are_probabilities & (missing < _PROBABILITY)
-        across[mirrored, 0] = beyond[mirrored, 0] = False
+        across[:, 0] = beyond[:, 0] = False
 
     def warnings(i: int) -> Iterator[RowWarning]:
         says = [
@@ -413,7 +416,7 @@ def misleading_surrogates(
             for surrogate, prediction in zip(g[i].tolist(), f[i].tolist(), strict=True)
         ]
         for wrong, what, code in (
-            (across[i], f"the other side of {limits[i]:g}", "other side"),
+            (across[i], f"the other side of {limit:g}", "other side"),
             (beyond[i] & ~across[i], "no probability", "no probability"),
         ):
             sentences = [f"{text}: {what}" if is_so else "" for text, is_so in zip(says, wrong, strict=True)]

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -132,6 +132,8 @@ class SubsetFits:
 
     def fidelities(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
         return [self._fidelity for _ in rows]
+
+    hidden: ClassVar[None] = None  # a feature has two cells, and its coefficient is its effect
 
     def additive(self, rows: Sequence[int]) -> list[SubsetFits]:
         return [self for _ in rows]

@@ -363,7 +363,7 @@ class TabularExplainer(Described):
             method="exact" if fitted.sampled is None else "sampled",
             reason=reason,
             row_warnings=model.warnings_of(rows, cells, fitted, predictions),
-            provenance=model.provenance_of(fitted),
+            provenance=model.provenance_of(fitted, predictions),
             ids=row_names.ids,
             errors=row_names.errors,
             explainer=self,

@@ -305,8 +305,10 @@ class TextExplainer(MaskedExplainer[Document]):
 
 def read_text_model(model: TextModel, output: Output, document: Document) -> MaskedModel:
     """Read a model at a text, and compare the form with its answers to deletions of the text."""
-    with_strings = ModelCaller(model.head, output, lambda z: model.encode(document.texts(z)))
     rows = subset_rows(document.size, CHECKED_ROWS)
+    with_strings = ModelCaller(
+        model.head, output, lambda z: model.encode(document.texts(z)), typical=rows if model.steps else None
+    )
     # a model that is not fitted, or takes no texts, raises its own error here
     answers = with_strings(rows if model.steps else rows[:1])
     facts: dict[str, Any] = {
@@ -317,11 +319,12 @@ def read_text_model(model: TextModel, output: Output, document: Document) -> Mas
         # texts have many words, and often a linear fit explains all that the calls can show
         "often_linear": True,
         "adds_up": add_up_to_one(model.head, output),
+        "shown": with_strings.first,
     }
     try:
         words = word_rows(model.steps, document)
     except CannotRead as reason:
-        facts |= _beside_features(model, output, document, answers[0])
+        facts |= _beside_features(model, with_strings, document, answers[0])
         return MaskedModel(ask=with_strings, reason=str(reason), **facts)
     tolerance = max(tolerance_of(model.head), SINGLE_TOLERANCE if words.single_precision else EXACT_TOLERANCE)
     rest = model.steps[words.steps :]
@@ -337,7 +340,7 @@ def read_text_model(model: TextModel, output: Output, document: Document) -> Mas
     @cache
     def chosen() -> Predict:
         """What answers to sparse rows, where it answers as to strings; compared at the first use."""
-        sparse = ModelCaller(model.head, output, lambda z: transform(rest, words.rows(z)))
+        sparse = replace(with_strings, decode=lambda z: transform(rest, words.rows(z)))
         try:
             check_agreement(answers, sparse(rows), bound.allowance(answers), where)
         except ReadMismatchError:
@@ -360,7 +363,9 @@ def _sentences_of(document: Document) -> Ints:
 _UNSAID, _LISTED = 0.01, 3
 
 
-def _beside_features(model: TextModel, output: Output, document: Document, whole: Floats) -> dict[str, Any]:
+def _beside_features(
+    model: TextModel, caller: ModelCaller, document: Document, whole: Floats
+) -> dict[str, Any]:
     """A remark on what the text has beside its features, if the answer to the words alone is another."""
     # words that always stay, as those of ignore=, are part of every text
     letters = [[gap[start:end] for start, end in words_of(gap)] for gap in document.gaps]
@@ -377,7 +382,7 @@ def _beside_features(model: TextModel, output: Output, document: Document, whole
         *([one, *kept] for one, kept in zip(document.occurrences, letters[1:], strict=True)),
     ]
     features = " ".join(piece for several in pieces for piece in several)
-    alone = ModelCaller(model.head, output, lambda _: model.encode([features]))
+    alone = replace(caller, decode=lambda _: model.encode([features]))
     (answer,) = alone(np.ones((1, document.size)))
     moved = np.abs(np.subtract(whole, answer)).reshape(-1)
     k = int(moved.argmax())

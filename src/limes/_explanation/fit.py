@@ -240,6 +240,14 @@ class RowFit(Protocol):
     @property
     def effects(self) -> RowEffects: ...
 
+    @property
+    def hidden(self) -> Floats | None:
+        """Shares of Var_w f, (d, k), of the effects that matter and that coefficients hide, NaN of others.
+
+        None where effects are estimated.
+        """
+        ...
+
 
 class RowFits(Protocol):
     """Computes how well the surrogates of one call's rows fit; threads may share it."""
@@ -342,13 +350,15 @@ class Fit:
         """R² of all effects together and its standard errors, (n,) or (n, k) each."""
         return self._stacked([fit.r_squared for fit in self.make().additive(self.rows.tolist())])
 
-    def additive_at(self, places: Sequence[int]) -> Iterator[tuple[Floats, Floats]]:
-        """The same of some rows and the chosen outputs, (k,) each."""
+    def additive_at(self, places: Sequence[int]) -> Iterator[tuple[Floats, Floats, Floats]]:
+        """The same of some rows and the chosen outputs, (k,) each, and which effects are hidden, (d, k)."""
         for start in range(0, len(places), ROWS_TOGETHER):
             rows = self.rows[list(places[start : start + ROWS_TOGETHER])].tolist()
             for fit in self.make().additive(rows):
                 value, error = fit.r_squared
-                yield value[self.outputs], error[self.outputs]
+                shape = len(self.features), len(self.outputs)
+                hidden = np.full(shape, np.nan) if fit.hidden is None else fit.hidden[self.features]
+                yield value[self.outputs], error[self.outputs], hidden[:, self.outputs]
 
     def effects(self, names: Sequence[str], outputs: Sequence[str], predictions: Floats) -> Effects:
         """Effects of the chosen columns, row by row and output by output, under these names.
@@ -510,15 +520,26 @@ def additive_at(explanation: Any, rows: Sequence[int] | None = None) -> tuple[Fl
 
     NaN without a closed form.
     """
+    values, errors, _ = effects_at(explanation, rows)
+    return values, errors
+
+
+def effects_at(
+    explanation: Any, rows: Sequence[int] | None = None
+) -> tuple[Floats, Floats, dict[int, Floats]]:
+    """The same, and the shares (d, k) of effects that coefficients hide, at positions in ``rows``."""
     rows = range(len(explanation)) if rows is None else rows
+    hidden: dict[int, Floats] = {}
     fit, methods = explanation.fit, explanation.row_methods
     values = np.full((len(rows), len(explanation.output_names)), np.nan)
     errors = np.zeros_like(values)
     if fit is not None and fit.has_curves and fit.is_quick:
         exact = [i for i, row in enumerate(rows) if methods[row] == "exact"]
         for i, numbers in zip(exact, fit.additive_at([rows[i] for i in exact]), strict=True):
-            values[i], errors[i] = numbers
-    return values, errors
+            values[i], errors[i], shares = numbers
+            if not np.isnan(shares).all():
+                hidden[i] = shares
+    return values, errors, hidden
 
 
 def left_to_fit() -> Any:

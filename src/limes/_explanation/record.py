@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from limes._explanation.fit import additive_at
+from limes._explanation.fit import effects_at
 from limes._explanation.view import PARTIAL_FIT, SURE, accuracy, bar_units, shown_outputs, with_outputs
 from limes._explanation.wording import count
 
@@ -28,6 +28,8 @@ CODES: Mapping[str, str] = {
     "far": "the surrogate misses the prediction by more than all its coefficients together",
     "combinations": "single columns account for less than half of how the model varies around the row, and "
     "the surrogate misses the prediction by more than a quarter of the largest bar",
+    "hidden effect": "a column's whole effect is a fifth or more of how the model varies around the row, "
+    "and its coefficient tells next to nothing of it",
     "inconsistent": "the model answers differently for the same input",
     "unchanged": "the model answers the same whatever is changed",
     "errors": "standard errors are not to be trusted",
@@ -43,6 +45,7 @@ CODES: Mapping[str, str] = {
     "outside": "a value lies outside the background's range",
     "does not vary": "a column does not vary in the background",
     "probabilities": "answers between 0 and 1 do not add up to 1",
+    "scores": "what claims to be probabilities is not: scores are explained as they are",
     "labels": "labels or scores are explained in another form, or as amounts",
     "input": "the input is cut, out of its range, or split in an unusual way",
     "fills": "fills of an image do not agree about a superpixel",
@@ -117,15 +120,17 @@ _SAY_IT_ALREADY = ("errors", "unchanged", "cut short", "tolerance", "rule")
 
 def completed(explanation: Explanation, record: Record) -> Record:
     """The record of every row with what the finished explanation adds to it."""
-    combinations = _combinations(explanation)
+    numbers = effects_at(explanation)
+    combinations, hidden = _combinations(explanation, *numbers[:2]), _hidden_effects(explanation, numbers[2])
     short = {
         i
         for i in np.flatnonzero(~explanation.row_converged).tolist()
         if not any(warning.code in _SAY_IT_ALREADY for warning in record[i])
     }
     rows = [*record]
-    for i in {*combinations, *short}:
-        added = (*combinations.get(i, ()), *(_inaccurate(explanation, i) if i in short else ()))
+    for i in {*combinations, *hidden, *short}:
+        inaccurate = _inaccurate(explanation, i) if i in short else ()
+        added = (*combinations.get(i, ()), *hidden.get(i, ()), *inaccurate)
         # a selection of rows may have them already
         rows[i] = tuple({str(w): w for w in (*record[i], *added)}.values())
     return tuple(rows)
@@ -145,24 +150,46 @@ def _inaccurate(explanation: Explanation, row: int) -> tuple[RowWarning, ...]:
     return (RowWarning(text, "tolerance"),)
 
 
-def _combinations(explanation: Explanation) -> dict[int, tuple[RowWarning, ...]]:
+def _hidden_effects(
+    explanation: Explanation, hidden: Mapping[int, Floats]
+) -> dict[int, tuple[RowWarning, ...]]:
+    """Warn of columns whose coefficients vanish, while their whole effects (d, k) matter."""
+    names, by_row, shown = explanation.feature_names, {}, shown_outputs(explanation)
+    for i, shares in hidden.items():
+        sentences = [""] * len(explanation.output_names)
+        for k in shown:
+            columns = [
+                (float(shares[j, k]), names[j]) for j in np.flatnonzero(~np.isnan(shares[:, k])).tolist()
+            ]
+            if columns:
+                each = " and ".join(f"{name} ({share:.0%})" for share, name in sorted(columns, reverse=True))
+                sentences[k] = (
+                    f"the coefficient tells next to nothing of the whole effect of {each}, in shares of how "
+                    "the model varies around the row: read explanation.effects or contributions in its place"
+                )
+        if warnings := by_output(sentences, explanation.output_names, "hidden effect"):
+            by_row[i] = warnings
+    return by_row
+
+
+def _combinations(
+    explanation: Explanation, captured: Floats, errors: Floats
+) -> dict[int, tuple[RowWarning, ...]]:
     """Warn where whole effects capture little, of models whose effects have a closed form."""
     errors_at_rows = np.abs(with_outputs(explanation.local_errors, explanation))
     misses = errors_at_rows > _QUARTER * largest_bars(explanation)
-    rows = np.flatnonzero(misses.any(axis=1))
-    captured, errors = additive_at(explanation, rows.tolist())
-    little = misses[rows] & (captured + SURE * errors < PARTIAL_FIT)
-    by_row = {}
+    little = misses & (captured + SURE * errors < PARTIAL_FIT)
+    by_row, shown = {}, shown_outputs(explanation)
     for i in np.flatnonzero(little.any(axis=1)).tolist():
         sentences = [""] * len(explanation.output_names)
-        for k in shown_outputs(explanation, row := int(rows[i])):
+        for k in shown:
             if little[i, k]:
                 sentences[k] = (
                     f"single columns account for {max(captured[i, k], 0.0):.0%} of how the model varies "
                     "around the row; the rest is in combinations of columns, which limes.diagnose names"
                 )
         if warnings := by_output(sentences, explanation.output_names, "combinations"):
-            by_row[row] = warnings
+            by_row[i] = warnings
     return by_row
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limes._arrays import are_probabilities
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 _ALL = slice(None)
 _LISTED = 20  # names in a message
-# Two probabilities that add up to 1 within this much are one
-_ROUNDING = 1e-6
 
 
 class UnknownNameError(InputError, KeyError):
@@ -133,8 +132,5 @@ def _one(piece: Any, names: Sequence[str | None], what: str) -> list[int]:
 def shown_of(predictions: Floats) -> list[int]:
     """Return the positions of the outputs to show, of predictions (..., k): of two classes the second."""
     outputs = list(range(predictions.shape[-1]))
-    if len(outputs) != 2 or not predictions.size or not np.isfinite(predictions).all():
-        return outputs
-    unit = (predictions >= -_ROUNDING) & (predictions <= 1 + _ROUNDING)
-    mirrored = unit.all() and (np.abs(predictions.sum(axis=-1) - 1) <= _ROUNDING).all()
+    mirrored = len(outputs) == 2 and predictions.size > 0 and are_probabilities(predictions.reshape(-1, 2))
     return outputs[1:] if mirrored else outputs

@@ -44,6 +44,9 @@ MEANING = "how much the surrogate changes if the condition holds rather than not
 MAX_FEATURES = 10
 # R² below it is worth a sentence
 PARTIAL_FIT = 0.5
+# A column matters if its whole effect makes up this share of how the model varies around the row, and its
+# coefficient hides that if it tells at most this share of the effect
+MATTERS, CAPTURED = 0.2, 0.05
 # Standard errors by which a sampled number must pass a threshold
 SURE = 2.0
 # Smaller shares would be written as 0 %
@@ -307,7 +310,7 @@ def view_row(
             for k in _predicted_first(explanation, row)
         ),
         # no other row's are completed
-        record=lambda: warnings_of(explanation, row, explanation[row].row_warnings[0]),
+        record=lambda: warnings_of(explanation, explanation[row].row_warnings[0]),
         rule="" if certificate is None else headlined_rule(certificate),
         certificate=() if certificate is None else tuple(certificate_sentences(certificate)),
         account=account,
@@ -316,7 +319,7 @@ def view_row(
 
 def _predicted_first(explanation: Explanation, row: int) -> list[int]:
     """The outputs that are shown of a row; of classes the predicted one comes first, then their own order."""
-    outputs = shown_outputs(explanation, row)
+    outputs = shown_outputs(explanation)
     if not is_probability(explanation):
         return outputs
     first = main_output(explanation, row)
@@ -444,17 +447,16 @@ def left_out(explanation: Explanation) -> str:
     )
 
 
-def shown_outputs(explanation: Explanation, row: int | None = None) -> list[int]:
-    """Return the positions of the outputs that are shown, of one row or of all: of two classes the second."""
-    predictions = with_outputs(explanation.predictions, explanation)
-    return shown_of(predictions if row is None else predictions[row])
+def shown_outputs(explanation: Explanation) -> list[int]:
+    """Return the positions of the outputs that are shown, the same of all rows: of two classes the second."""
+    return shown_of(with_outputs(explanation.predictions, explanation))
 
 
 def main_output(explanation: Explanation, row: int | None) -> int:
     """Return the output with the largest prediction, without a row in the mean; of two classes the second."""
     predictions = with_outputs(explanation.predictions, explanation)
-    predictions = predictions if row is None else predictions[row : row + 1]
     shown = shown_of(predictions)
+    predictions = predictions if row is None else predictions[row : row + 1]
     return shown[int(by_size(predictions.mean(axis=0)[shown])[0])]
 
 
@@ -470,6 +472,7 @@ _TITLES: Mapping[Any, str] = {
     "probability": "P({label})",
     "log-odds": "log-odds of {label}",
     "margin": "margin of {label}",
+    "score": "score of {label}",
 }
 
 
@@ -500,9 +503,9 @@ def _is_bare(name: str) -> bool:
     return True
 
 
-def warnings_of(explanation: Explanation, row: int, record: Sequence[RowWarning]) -> tuple[str, ...]:
-    """Return the texts of a row's record, with the outputs' titles where several are shown."""
-    shown = [explanation.output_names[k] for k in shown_outputs(explanation, row)]
+def warnings_of(explanation: Explanation, record: Sequence[RowWarning]) -> tuple[str, ...]:
+    """Return the texts of a record, with the outputs' titles where several are shown."""
+    shown = [explanation.output_names[k] for k in shown_outputs(explanation)]
 
     def text(warning: RowWarning) -> str:
         names = [name for name in shown if name in warning.outputs]

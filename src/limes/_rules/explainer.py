@@ -19,10 +19,11 @@ from limes._checks import (
     refuse_unknown,
 )
 from limes._explainers.options import SamplingOptions
-from limes._explainers.results import compute_each, interrupted, reason_of, repetitions
+from limes._explainers.results import compute_each, interrupted, reason_of, repetitions, score_warnings
 from limes._explainers.tables.table import ids_of
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
+from limes._explanation.record import RowWarning
 from limes._explanation.rules import Contrast
 from limes._explanation.wording import holding_text, number, rule_text
 from limes._rules.contrast import (
@@ -55,7 +56,7 @@ from limes.models._calling.caller import (
     few_inputs,
     spread_of_answers,
 )
-from limes.models._calling.outputs import behind_method, resolve
+from limes.models._calling.outputs import SCORE, THRESHOLDS, behind_method, resolve
 
 _MEANING = (
     "weight of a literal, which counts +1 where it holds and -1 where it does not; "
@@ -67,8 +68,6 @@ _DIFFERENCE = "what the rule says of the prediction if the fact holds rather tha
 _BOXES = {"bounds": 0, "exact": 2000}
 # What facts are chosen for
 _OBJECTIVES = ("fidelity", "precision", "class")
-# Between the classes of a model's answers, by the method that gives them
-_THRESHOLDS = {"predict_proba": 0.5, "decision_function": 0.0}
 # k="smallest" tries no more: longer rules are not read, and their precision is not enumerated
 _MOST_LITERALS = 20
 
@@ -257,6 +256,7 @@ class SparseExplainer(Described):
             objective=objective,
             threshold=0.0,
         )
+        self._has_usual_threshold = threshold is None
         if self._config.is_to_hold:
             self._config = self._holding(threshold)
         elif threshold is not None:
@@ -294,11 +294,11 @@ class SparseExplainer(Described):
             if threshold is not None:
                 raise InputError("threshold= goes with objective='class'")
             return config
-        if threshold is None and method not in _THRESHOLDS:
+        if threshold is None and method not in THRESHOLDS:
             raise InputError(
                 "objective='class' needs threshold=: only probabilities and margins have a default"
             )
-        between = as_number(_THRESHOLDS[method] if threshold is None else threshold)
+        between = as_number(THRESHOLDS[method] if threshold is None else threshold)
         if not np.isfinite(between):
             raise InputError(f"threshold must be a finite number, got {threshold!r}")
         return replace(config, threshold=between)
@@ -511,12 +511,16 @@ class SparseExplainer(Described):
         calls = np.array([rule.calls for rule in rules])
         calls[0] += 0 if model.method == "exact" or None in self._repetition else CHECK_CALLS
         repetition = repetitions(self._spread_of_answers(model, rows.shape[1]))
+        predictions = np.array([rule.target for rule in rules])
+        scores = self._scores_of(predictions)
+        repetition += scores
         refusals = {i: rule.refusal for i, rule in enumerate(rules) if rule.refusal}
+        is_share = self._output.method == "predict_proba" and not scores
         return Explanation(
             values=values,
             standard_errors=errors,
             intercepts=intercepts,
-            predictions=np.array([rule.target for rule in rules]),
+            predictions=predictions,
             surrogate_predictions=intercepts + (values * at_rows).sum(axis=1),
             fidelity=np.array([rule.r2 for rule in rules]),
             feature_names=feature_names,
@@ -529,18 +533,29 @@ class SparseExplainer(Described):
             calls=calls,
             row_converged=np.array([rule.meets and rule.is_accurate for rule in rules]),
             row_warnings=tuple(repetition + rule_warnings(rule) for rule in rules),
-            provenance={**self._provenance, **self._excluded(config, feature_names)},
+            provenance={
+                **self._provenance,
+                **({"quantity": SCORE} if scores else {}),
+                **self._excluded(config, feature_names),
+            },
             certificates=tuple(
                 rule.certificate(
                     self._rows.conditions(row),
                     rule=text,
                     facts=tuple(self._rows.condition(row, j) for j in features.tolist()),
-                    quantity="probability" if self._output.method == "predict_proba" else "prediction",
+                    quantity="probability" if is_share else "prediction",
                     **self._of_all_rows(model, row, features),
                 )
                 for rule, text, row, features in zip(rules, texts, rows, chosen, strict=True)
             ),
         )
+
+    def _scores_of(self, predictions: Floats) -> tuple[RowWarning, ...]:
+        """Warn of scores in the place of probabilities; they have no usual threshold."""
+        warnings = score_warnings(self._reader.model, self._output.method, self._ask.first, predictions)
+        if warnings and self._config.objective == "class" and self._has_usual_threshold:
+            raise InputError(f"{warnings[0]}; objective='class' needs threshold= of a score")
+        return warnings
 
     @property
     def _counts_facts(self) -> bool:

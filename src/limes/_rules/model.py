@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, are_probabilities
 from limes._expectations.moments import ExactMoments
 from limes._explainers.options import REQUESTED
 from limes._explainers.reading import Reading, exact_moments
@@ -125,7 +125,7 @@ class RuleModel:
         def span(near: LiteralNeighbourhood) -> AnswerRange | None:
             if passed is not None:
                 return passed
-            if self.output.method in _SHARES:
+            if self.output.method in _SHARES and self._in_unit_interval:
                 return AnswerRange(0.0, 1.0, "the range of probabilities")
             ends = None if form is None else answer_range(form, near.column_values)
             if ends is None:
@@ -143,6 +143,11 @@ class RuleModel:
             watch=reading.watch(),
             unfinished=LRUCache(UNFINISHED),
         )
+
+    @property
+    def _in_unit_interval(self) -> bool:
+        """Whether all answers so far lie within 0 and 1, as those to ``predict_proba`` need not."""
+        return all(are_probabilities(answers, add_up=False) for answers in self.ask.first)
 
     def _why_sampled(self) -> str:
         solver, method = self.solver, self.method

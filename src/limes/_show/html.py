@@ -176,7 +176,7 @@ def _bars(classes: Mapping[str, float]) -> list[dict[str, Any]]:
 
 
 def title_of(explanation: Explanation) -> str:
-    outputs = shown_outputs(explanation, 0) if len(explanation) else range(len(explanation.output_names))
+    outputs = shown_outputs(explanation) if len(explanation) else range(len(explanation.output_names))
     named = output_title(explanation, outputs[0]) if len(outputs) == 1 else count(len(outputs), "output")
     named = "Prediction" if named == "prediction" else named
     if len(explanation) == 1:

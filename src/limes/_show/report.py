@@ -224,9 +224,7 @@ class _Content:
             **self._slopes(),
             "remarks": self._remarks(outputs),
             "account": self._account(outputs, few),
-            "warnings": self.packer.coded_lists(
-                [warnings_of(e, i, record) for i, record in enumerate(e.row_warnings)]
-            ),
+            "warnings": self.packer.coded_lists([warnings_of(e, record) for record in e.row_warnings]),
             "conditions": [self.packer.coded(column, one_line) for column in zip(*e.conditions, strict=True)],
             "data": [self._column(j) for j in range(len(e.feature_names))],
             "effects": self._effects(outputs, few if effects is None else effects, limited=effects is None),

@@ -265,10 +265,6 @@ _NEAREST = 1e-6
 _LEAST_WEIGHT = 1e-3
 
 
-def are_probabilities(f: Floats) -> bool:
-    return bool(((f >= 0) & (f <= 1)).all())
-
-
 def log_odds(p: Floats) -> Floats:
     """Log odds of probabilities, finite at 0 and 1."""
     from scipy.special import logit

@@ -29,13 +29,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from limes._arrays import Floats, Reals, fingerprint
+from limes._arrays import Floats, Reals, are_complements, are_probabilities, fingerprint
 from limes._expectations.controls.control import (
     PENALTIES,
     FittedControl,
     SequenceRidge,
     ZeroControl,
-    are_probabilities,
     evenly_spread,
     fit_on_centers,
     leave_one_out_errors,
@@ -45,7 +44,6 @@ from limes._expectations.controls.control import (
 )
 from limes._expectations.least_squares import ControlMoments
 from limes._expectations.linked_words import LinkedWordsExpectation
-from limes._expectations.moments import are_complements
 from limes._expectations.words import switch_surrogates
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.exceptions import InputError, ModelError
@@ -76,7 +74,7 @@ class _LogisticControl(FittedControl):
 def logistic_control(design: ExchangeableDesign, z: Floats, f: Floats) -> FittedControl:
     """Fit log odds of probabilities f (n, k) at rows z (n, d) of 0 and 1; other answers have no control."""
     count = len(z) // _PARTS * _PARTS
-    if count < _FEWEST_ROWS or not are_probabilities(f):
+    if count < _FEWEST_ROWS or not are_probabilities(f, add_up=False):
         return ZeroControl(f.shape[1])
     complement = are_complements(f)
     p = f[:count, 1:] if complement else f[:count]
@@ -238,7 +236,7 @@ class _Process(FittedControl):
 def gaussian_process(design: ExchangeableDesign, z: Floats, f: Floats) -> FittedControl:  # noqa: ARG001 - fits rows
     from scipy.special import expit
 
-    is_logistic = are_probabilities(f)
+    is_logistic = are_probabilities(f, add_up=False)
     values = log_odds(f) if is_logistic else f
     mean, deviation = values.mean(axis=0), values.std(axis=0)
     varies = deviation > 0

@@ -42,14 +42,13 @@ from typing import Any
 
 import numpy as np
 
-from limes._arrays import Bools, CellNumbers, Floats, Ints, Reals, fingerprint, streams
+from limes._arrays import Bools, CellNumbers, Floats, Ints, Reals, are_probabilities, fingerprint, streams
 from limes._expectations.controls.control import (
     PENALTIES,
     Control,
     FittedControl,
     SequenceRidge,
     ZeroControl,
-    are_probabilities,
     check_numbers,
     evenly_spread,
     fit_on_centers,
@@ -503,7 +502,7 @@ def fit_network(
     first sequence best.
     """
     check_numbers(units.size + _MOST_PAIRS, sequences)
-    is_logistic, first = are_probabilities(f), slice(len(f) // sequences)
+    is_logistic, first = are_probabilities(f, add_up=False), slice(len(f) // sequences)
     targets = log_odds(f) if is_logistic else f
     root = (roots_of_weights(f) if is_logistic else np.ones((len(f), 1))).astype(np.float32)
     units = units.with_products(x, cells, root, targets)

@@ -58,6 +58,7 @@ from limes._expectations.weighted_rows import (
 )
 from limes._explainers.tables.laws import Writer, bin_texts
 from limes._explanation.fit import RowEffects
+from limes._explanation.view import CAPTURED, MATTERS, SURE
 from limes._threads import LRUCache
 from limes.designs._column import SpreadColumn
 from limes.designs._marginals import BinCells
@@ -266,6 +267,7 @@ class AdditiveFit:
     make: Callable[[int], RowEffects]
     # rows of w with what the effects leave of f there, (m, k)
     residuals: Callable[[int], tuple[WeightedRows, Floats]]
+    hidden: Floats | None = None  # (d, k), of exact effects
 
     @cached_property
     def effects(self) -> RowEffects:
@@ -595,6 +597,10 @@ class TableFits(_Accounts):
         safe = np.where(total > 0, total, 1.0)
         totals = [Total(*each) for each in zip(safe, errors, strict=True)]
         exact = np.zeros(values.shape[2:])
+        # an infinite error leaves no share
+        share = between * np.maximum(1.0 - SURE * errors / safe, 0.0)[:, None] / safe[:, None]
+        hides = (share >= MATTERS) & (rows.explained_by(rows.coef) <= CAPTURED * between)
+        hidden = np.where(hides, between / safe[:, None], np.nan)
 
         def effects(i: int) -> RowEffects:
             each = counts[i].tolist()
@@ -609,7 +615,9 @@ class TableFits(_Accounts):
 
         computed = np.flatnonzero(~np.isnan(values).any(axis=(1, 2, 3))).tolist()
         r2 = [*zip(additive, additive_errors, strict=True)]
-        return {i: AdditiveFit(rows, i, totals[i], None, r2[i], effects, residuals) for i in computed}
+        return {
+            i: AdditiveFit(rows, i, totals[i], None, r2[i], effects, residuals, hidden[i]) for i in computed
+        }
 
 
 def _estimated(
@@ -713,6 +721,7 @@ class _JointRow:
 
     parts: JointEffects
     cells: Ints
+    hidden: Floats | None = None
 
     @property
     def r_squared(self) -> tuple[Floats, Floats]:

@@ -73,6 +73,7 @@ from limes.models._calling.caller import (
     spread_of_answers,
 )
 from limes.models._calling.outputs import (
+    SCORE,
     NotedAnswers,
     Output,
     add_up_to_one,
@@ -270,11 +271,12 @@ class TabularModel:
         predict = self.bound.predict if form is None else form.predict
         return [self.family.at(row) for row in rows], predict
 
-    def provenance_of(self, fitted: Fitted) -> dict[str, Any]:
+    def provenance_of(self, fitted: Fitted, predictions: Floats) -> dict[str, Any]:
+        scores = {"quantity": SCORE} if self.row_warnings.scores(predictions) else {}
         if not fitted.refusals:
-            return self.provenance
+            return {**self.provenance, **scores}
         sampling = self.options.sampling.sampling
-        return {**self.provenance, "seed": sampling.seed, "tolerance": str(sampling.accuracy)}
+        return {**self.provenance, **scores, "seed": sampling.seed, "tolerance": str(sampling.accuracy)}
 
     def features_at(self, row: Floats, x: Floats) -> Floats:
         return self.family.at(row).feature(x)
@@ -388,9 +390,8 @@ class TabularModel:
             self.table,
             self.family,
             self.units,
+            reading,
             adds_up=add_up_to_one(self.model, resolve(self.model, self.options.output)),
-            method=reading.output.method or "call",
-            outputs=reading.outputs,
             threshold=self.options.sampling.threshold,
         )
         return replace(learnt, fixed=repetitions(self.bound.reading.spread) + learnt.fixed)
@@ -588,14 +589,17 @@ class _Binding:
         return Probe.of(self.table, self.family.marginals, self.also)
 
     def caller(self, output: Output) -> Predict:
-        model = self.unbound.model
-        return noted(ModelCaller(model, output, self.table.decode, self.table.advice), model, output.method)
+        model, table = self.unbound.model, self.table
+        typical = table.matrix[even_positions(len(table.matrix), _BACKGROUND)]
+        caller = ModelCaller(model, output, table.decode, table.advice, typical=typical)
+        return noted(caller, model, output.method)
 
     def answers(self, output: Output) -> Floats:
         """The model's answers at the rows of the probe; it is asked once about an output."""
         key = f"{output.method} {output.columns}"
         if key not in self._answers:
-            self._answers[key] = self.probe.answers(self.caller(output))
+            ask = self.reading.ask if output == self.unbound.output else self.caller(output)
+            self._answers[key] = self.probe.answers(ask)
         return self._answers[key]
 
     def bind(self, law: Family) -> BoundModel:

@@ -6,7 +6,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from hashlib import blake2b
 from itertools import count
@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, are_probabilities
 from limes._threads import user_blas_threads
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.answers import answers_of, join_targets
 from limes.models._calling.border import FAILURES, Border, failure_text, text_of
-from limes.models._calling.outputs import Output, prediction_method
+from limes.models._calling.outputs import FirstAnswers, Output, prediction_method
 from limes.models._identity import REFIT_ROUNDING, Predict
 
 # (error, attempt = 1, 2, ...) -> seconds to wait before the batch is tried again, or None to give up
@@ -39,6 +39,12 @@ class ModelCaller:
     seen: list[tuple[str, ...]] = field(default_factory=list)
     # not empty once the model has refused float64 and taken float32
     single: list[bool] = field(default_factory=list)
+    # first answers of ``predict_proba``, all columns: they show whether it answers probabilities
+    first: FirstAnswers = field(default_factory=FirstAnswers)
+    # rows that show whether one number a row, of two classes, is a probability or a score, or None; once it
+    # is known, whether it is a score
+    typical: Floats | None = None
+    scores: list[bool] = field(default_factory=list)
 
     def __call__(self, x: Floats) -> Floats:
         name = self._name
@@ -55,7 +61,7 @@ class ModelCaller:
                 raise self._failed(error, table, x) from error
         try:
             with Border():  # an answer may be computed as it is read
-                return self.output.pick(self._check(raw, len(x)))
+                return self._picked(self._check(raw, len(x)))
         except ModelError as error:
             error.batch = table
             raise
@@ -94,21 +100,11 @@ class ModelCaller:
                 f"{self._name} returned a list of {len(raw)} arrays; pass a callable that returns one of them"
             )
         predictions, names = answers_of(raw, rows, self._name)
-        if isinstance(classes, np.ndarray) and predictions.shape[1:2] not in ((), (classes.size,)):
-            raise ModelError(
-                f"{self._name} returned {predictions.shape[1]} columns, and the model has {classes.size} "
-                "classes: fit it on rows of several classes, or pass a function"
-            )
         if predictions.ndim not in (1, 2) or len(predictions) != rows or 0 in predictions.shape[1:]:
             turned = predictions.ndim == 2 and predictions.shape[1] == rows
             raise ModelError(
                 f"{self._name} was given {rows} rows and returned shape {predictions.shape}; "
                 f"expected ({rows},) or ({rows}, outputs){': return its transpose, a row each' * turned}"
-            )
-        columns = self.output.columns
-        if columns is not None and (predictions.ndim == 1 or np.max(columns) >= predictions.shape[1]):
-            raise ModelError(
-                f"{self._name} returned shape {predictions.shape}, which has no column {np.max(columns)}"
             )
         bad = ~np.isfinite(predictions).all(axis=tuple(range(1, predictions.ndim)))
         if bad.any():
@@ -117,8 +113,58 @@ class ModelCaller:
                 f"{self._name} returned {predictions[row]} for row {row} of a batch of {rows}; "
                 "every prediction must be finite"
             )
+        predictions = self._of_classes(predictions, classes)
+        columns = self.output.columns
+        missing = predictions.ndim == 1 or (columns is not None and np.max(columns) >= predictions.shape[1])
+        if columns is not None and missing and not self.is_score:
+            raise ModelError(
+                f"{self._name} returned shape {predictions.shape}, which has no column {np.max(columns)}"
+            )
         self._note(names)
         return predictions
+
+    def _of_classes(self, predictions: Floats, classes: Any) -> Floats:
+        """Answers (n, classes); a score (n,) of two classes stays alone, and a probability gets the other."""
+        if not isinstance(classes, np.ndarray):
+            self._keep(predictions)
+            return predictions
+        if classes.size == 2 and predictions.shape[1:] in ((), (1,)):
+            one = predictions.reshape(len(predictions))
+            if not self.scores:
+                # decided once, as explanations have one shape
+                if self.typical is not None:
+                    replace(self, typical=None)(self.typical)
+                self.scores[:] = [self.is_score or not are_probabilities(one)]
+            predictions = one if self.is_score else np.stack([1.0 - one, one], axis=1)
+        elif predictions.shape[1:] not in ((), (classes.size,)):
+            raise ModelError(
+                f"{self._name} returned {predictions.shape[1]} columns, and the model has {classes.size} "
+                "classes: fit it on rows of all classes, or pass a function of the columns there are"
+            )
+        self._keep(predictions)
+        return predictions
+
+    @property
+    def is_score(self) -> bool:
+        """Whether ``predict_proba`` of two classes answers one number a row that is no probability."""
+        return bool(self.scores) and self.scores[0]
+
+    def _keep(self, predictions: Floats) -> None:
+        most = max(1, min(_FIRST_ROWS, _FIRST_NUMBERS // max(predictions[:1].size, 1)))
+        missing = most - sum(map(len, self.first))
+        if self.output.method == "predict_proba" and missing > 0:
+            self.first.append(predictions[:missing].copy())
+
+    def _picked(self, predictions: Floats) -> Floats:
+        if not self.is_score or self.output.columns is None:
+            return self.output.pick(predictions)
+        second = str(self.model.classes_[1])
+        if np.any(np.not_equal(self.output.columns, 1)):
+            raise ModelError(
+                f"{self._name} answers one score a row, that of the class {second!r}: pass "
+                f"output={second!r}, or a function of the score"
+            )
+        return predictions if isinstance(self.output.columns, int) else predictions[:, None]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -135,6 +181,8 @@ class ModelCaller:
             self.seen.append(names)
 
 
+# Rows of the first answers, and numbers in them
+_FIRST_ROWS, _FIRST_NUMBERS = 1024, 1 << 17
 # What torch says of weights in float32 and rows in float64
 _ASKS_FOR_SINGLE = re.compile(r"\b(double\b.*\bfloat|float\b.*\bdouble)\b", re.IGNORECASE | re.DOTALL)
 
@@ -259,6 +307,11 @@ class OneOutput:
         self._name = "output" if labels is None else ""
         if labels is not None and len(labels) <= 2:  # more are refused when the model is called
             self._name = labels[self.column or 0]
+
+    @property
+    def first(self) -> FirstAnswers:
+        """The model's first answers, of all columns."""
+        return self._caller.first
 
     @property
     def name(self) -> str:

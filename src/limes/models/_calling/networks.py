@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from limes._arrays import are_probabilities
 from limes.exceptions import InputError, ModelError
 from limes.models._identity import qualified_name
 
@@ -93,16 +94,13 @@ def probabilities(model: Any) -> Callable[[Any], Any]:
         logits = predict(table)
         if isinstance(logits, Mapping):
             raise InputError(f"the network has the heads {[*logits]}: pass a function of one of them")
-        adds_up = np.ndim(logits) == 2 and np.min(logits) >= 0 and np.ptp(np.sum(logits, axis=1)) < _SUM
-        if isinstance(logits, list) or (adds_up and abs(np.sum(logits[0]) - 1) < _SUM):
+        if isinstance(logits, list) or (np.ndim(logits) == 2 and are_probabilities(logits)):
             raise already
         return expit(logits) if np.ndim(logits) == 1 else softmax(logits, axis=1)
 
     return probable
 
 
-# Rounding of single precision in a sum of probabilities
-_SUM = 1e-4
 ONNX_TYPES: Mapping[str, Any] = {
     "tensor(double)": np.float64,
     "tensor(float16)": np.float16,

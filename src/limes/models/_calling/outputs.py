@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, are_probabilities
 from limes._checks import did_you_mean
 from limes.exceptions import InputError
 from limes.models._calling.networks import one_column, onnx_session, probabilities, torch_module
@@ -251,7 +251,8 @@ class Output:
             chosen = range(len(answered)) if self.columns is None else np.atleast_1d(self.columns)
             return tuple(answered[k] for k in chosen)
         if self.labels is not None:
-            return self.labels
+            # one number a row of two classes is a score of the second
+            return self.labels[1:] if not shape and len(self.labels) == 2 else self.labels
         if not shape:
             return ("output",)
         columns = range(shape[0]) if not isinstance(self.columns, list) else self.columns
@@ -445,6 +446,67 @@ def _is_same(option: Any, entry: Any) -> bool:
     return np.ndim(option) == 0 and bool(option == entry or str(option) == str(entry))
 
 
+# -- probabilities, margins and scores -----------------------------------------------------------------------
+
+
+# Where a decision is made: probabilities by 0.5, margins by their sign
+THRESHOLDS: Mapping[str, float] = {"predict_proba": 0.5, "decision_function": 0.0}
+# What ``predict_proba`` answers where these are no probabilities, as provenance has it
+SCORE = "score"
+
+
+class FirstAnswers(list[Floats]):
+    """Batches of a model's answers, all columns, of which it is known whether they are probabilities."""
+
+    _verdict: tuple[tuple[int, bool], bool] | None = None
+
+    def are_probabilities(self, *, add_up: bool) -> bool:
+        key, verdict = (len(self), add_up), self._verdict
+        if verdict is None or verdict[0] != key:
+            # replaced whole, as threads may ask at the same time
+            self._verdict = verdict = key, bool(self) and are_probabilities(self.joined, add_up=add_up)
+        return verdict[1]
+
+    @property
+    def joined(self) -> Floats:
+        """All answers, (m, k)."""
+        return np.concatenate([np.reshape(answers, (len(answers), -1)) for answers in self])
+
+
+def first_answers(ask: Any) -> FirstAnswers:
+    """Answers of ``predict_proba``, all columns; ``ask`` is what called the model."""
+    answers: FirstAnswers | None = getattr(ask, "first", None)
+    return FirstAnswers() if answers is None else answers
+
+
+def no_probabilities(model: Any, method: str, first: FirstAnswers, predictions: Floats) -> str:
+    """A warning that ``predict_proba`` answers no probabilities, or "".
+
+    ``first`` are answers (m, ...) to earlier rows, of all columns, ``predictions`` (n, ...) those of a call,
+    of all columns or of some.
+    """
+    if method != "predict_proba":
+        return ""
+    # answers of some classes alone make no claim
+    exclusive = bool(first) and add_up_to_one(model, Output(method, None, None))
+    whole = bool(first) and predictions.shape[1:] == first[0].shape[1:]
+    shares = are_probabilities(predictions, add_up=exclusive and whole)
+    if shares and (not first or first.are_probabilities(add_up=exclusive)):
+        return ""
+    seen = first.joined if first else np.reshape(predictions, (len(predictions), -1))
+    inside = are_probabilities(predictions, add_up=False) and are_probabilities(seen, add_up=False)
+    name = type(model).__name__
+    numbers = np.concatenate([seen.ravel(), predictions.ravel()])
+    if inside:
+        sums = np.concatenate([seen.sum(axis=1), *([predictions.sum(axis=1)] if whole else [])])
+        what = f"numbers that add up to {sums.min():.3g} to {sums.max():.3g} in each row"
+        return f"predict_proba of {name} answers {what}: no probabilities of classes, but scores"
+    return (
+        f"predict_proba of {name} answers numbers from {numbers.min():.3g} to {numbers.max():.3g}: raw "
+        "scores, as behind a custom objective. They are explained as they are, without a threshold"
+    )
+
+
 # -- warnings ------------------------------------------------------------------------------------------------
 
 
@@ -579,8 +641,9 @@ def is_log_odds(model: Any, output: Output, table: Any) -> bool:
     margin, probability = (prediction_method(model, name) for name in ("decision_function", "predict_proba"))
     if margin is None or probability is None:
         return False
-    odds = expit(np.asarray(margin(table), dtype=np.float64))
-    return np.allclose(odds, np.asarray(probability(table))[:, -1], rtol=0.0, atol=_SAME_PROBABILITY)
+    odds = expit(np.ravel(np.asarray(margin(table), dtype=np.float64)))
+    second = np.reshape(np.asarray(probability(table), dtype=np.float64), (len(odds), -1))[:, -1]
+    return np.allclose(odds, second, rtol=0.0, atol=_SAME_PROBABILITY)
 
 
 # Probabilities in single precision differ by less
