@@ -168,6 +168,11 @@ def examined(explanation: Explanation, output: Ints, outputs: Sequence[str]) -> 
 SAMPLED_ALONE = "sampled, as its expectation is not exact"
 
 
+def column_warnings(remark: str) -> tuple[RowWarning, ...]:
+    """The warning that a model was fitted on other columns; none for ""."""
+    return (RowWarning(remark, "columns"),) if remark else ()
+
+
 def repetitions(spread: float) -> tuple[RowWarning, ...]:
     """Warn of a model whose answers to one input differ by this ``spread``."""
     return tuple(RowWarning(text, "inconsistent") for text in repetition_warnings(spread))

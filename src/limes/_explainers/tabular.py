@@ -191,7 +191,7 @@ class TabularExplainer(Described):
         chosen = complete(TabularExplainer, options)
         automatic = isinstance(bins, str) and bins == "auto"
         passed, (model, output) = model, behind_method(model, output)
-        self._background = Table.fit(background, categorical=categorical)
+        self._background = Table.fit(background, categorical=categorical).for_model(model)
         output = positions_of_names(
             model, output, lambda: names_of_answers(model, self._background.decode, self._background.matrix)
         )
@@ -243,8 +243,9 @@ class TabularExplainer(Described):
 
     @property
     def model_warnings(self) -> tuple[str, ...]:
-        """Warnings about the model that hold for every row, such as varying answers to the same input."""
-        return repetition_warnings(self._model.bound.reading.spread)
+        """Warnings about the model that hold for every row: of other columns, or of varying answers."""
+        remark = self._background.remark
+        return (*filter(None, [remark]), *repetition_warnings(self._model.bound.reading.spread))
 
     def fill_pool(self, *, progress: bool = True, workers: int = 1) -> None:
         """Fill the pool now, for copies of the explainer, in ``workers`` threads and with a ``progress`` bar.
@@ -284,6 +285,11 @@ class TabularExplainer(Described):
     def feature_names(self) -> tuple[str, ...]:
         """Names of the columns."""
         return self._background.names
+
+    @property
+    def column_keys(self) -> Mapping[str, Any]:
+        """The table's own names of the columns, by their texts."""
+        return dict(zip(self._background.names, self._background.keys.names, strict=True))
 
     @one_blas_thread()
     def __call__(self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1) -> Explanation:

@@ -29,6 +29,7 @@ CODES: Mapping[str, str] = {
     "combinations": "single columns account for less than half of how the model varies around the row, and "
     "the surrogate misses the prediction by more than a quarter of the largest bar",
     "inconsistent": "the model answers differently for the same input",
+    "columns": "the model was fitted on columns of other names",
     "unchanged": "the model answers the same whatever is changed",
     "errors": "standard errors are not to be trusted",
     "tolerance": "errors are larger than the tolerance, or than 1.5 % of the largest coefficient",

@@ -41,7 +41,14 @@ from limes._explainers.reading import (
     product_rows,
     shuffled,
 )
-from limes._explainers.results import OCCURRING, PERTURBED, RowWarnings, repetitions, sampling_warnings
+from limes._explainers.results import (
+    OCCURRING,
+    PERTURBED,
+    RowWarnings,
+    column_warnings,
+    repetitions,
+    sampling_warnings,
+)
 from limes._explainers.tables.fits import JointFits, ReadForm, TableFits
 from limes._explainers.tables.laws import (
     Family,
@@ -375,7 +382,8 @@ class TabularModel:
             outputs=reading.outputs,
             threshold=self.options.sampling.threshold,
         )
-        return replace(learnt, fixed=repetitions(self.bound.reading.spread) + learnt.fixed)
+        others = column_warnings(self.table.remark) + repetitions(self.bound.reading.spread)
+        return replace(learnt, fixed=others + learnt.fixed)
 
     def warnings_of(
         self,
@@ -532,7 +540,10 @@ def _read(model: Any, output: Any, table: Table) -> Reading:
     if getattr(model, "n_features_in_", len(table.columns)) != len(table.columns):
         # a reader's error about other columns would puzzle the user: the model raises its own
         ask(table.matrix[:2])
-    read = partial(read_output, model, schema=table.schema)
+
+    def read(output: Output) -> Form:
+        return table.form_of(read_output(model, output, table.schema))
+
     has_margin = prediction_method(model, "decision_function") is not None
     margin = margin_of(model, output, read) if has_margin else None
     single = any(column.dtype == np.float32 for column in table.columns)
@@ -693,7 +704,7 @@ class _Binding:
             return ask
 
         def answer(rows: Floats) -> Floats:
-            return output.pick(direct(rows))
+            return output.pick(direct(self.table.as_model_takes(rows)))
 
         rows = few_rows(self.table.matrix)
         return answer if np.array_equal(answer(rows), ask(rows)) else ask

@@ -19,10 +19,12 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
+from limes._names import text_of
 from limes._threads import user_blas_threads
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.answers import answers_of, join_targets
 from limes.models._calling.outputs import Output, prediction_method
+from limes.models._columns import fitted_names
 from limes.models._identity import REFIT_ROUNDING, Predict
 
 # (error, attempt = 1, 2, ...) -> seconds to wait before the batch is tried again, or None to give up
@@ -143,14 +145,11 @@ def in_single_precision(table: Any) -> Any:
 
 
 def _other_columns(model: Any, table: Any) -> str:
-    """What to do where a table has more columns than the model was fitted on, or another order; else ""."""
-    fitted, columns = getattr(model, "feature_names_in_", None), getattr(table, "columns", None)
-    if fitted is None or columns is None or [*columns] == [*fitted]:
+    """What to do where a table has more columns than the model was fitted on; else ""."""
+    columns, fitted = getattr(table, "columns", None), fitted_names(model)
+    if columns is None or not fitted or not {*fitted} < {*map(text_of, columns)}:
         return ""
-    if set(fitted) <= set(columns):
-        how = "fewer columns, or in another order"
-        return f"{type(model).__name__} was fitted on {how}: pass background[model.feature_names_in_]"
-    return ""
+    return f"{type(model).__name__} was fitted on fewer columns: pass background[{[*fitted]}]"
 
 
 # Bytes of a row that is its own key
