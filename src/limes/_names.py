@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -35,8 +35,14 @@ def _plain(name: Any) -> Any:
     return name.item() if is_number else name
 
 
-def is_whole(wanted: Any) -> bool:
+def is_whole(wanted: Any) -> TypeGuard[int]:
     return isinstance(wanted, int | np.integer) and not isinstance(wanted, bool)
+
+
+def names_of_frame(frame: Any) -> Iterable[Any]:
+    """Names of the columns of a frame of pandas, polars or pyarrow, which may share names."""
+    names: Iterable[Any] = getattr(frame, "column_names", None) or frame.columns
+    return names
 
 
 def refuse_repeats(names: Iterable[Any]) -> None:
@@ -119,18 +125,18 @@ class Names:
         """Positions of the columns that an option names; none for None, unless a column has this name."""
         if wanted is None and not self.called(wanted):
             return set()
-        return {self.one(option, piece) for piece in self.pieces(wanted)}
+        return {self.one(f"{option}=", piece) for piece in self.pieces(wanted)}
 
-    def one(self, option: str, wanted: Any) -> int:
-        """Position of the column that an entry of an option names."""
+    def one(self, where: str, wanted: Any) -> int:
+        """Position of the column of this name; ``where`` begins a message, "hold="."""
         try:
             found = self.positions(wanted)
         except AmbiguousNameError as error:
-            raise AmbiguousNameError(f"{option}={error}") from None
+            raise AmbiguousNameError(f"{where}{error}") from None
         if not found:
             texts = [*map(text_of, self.names)]
             raise InputError(
-                f"{option}={wanted!r} is not a column{did_you_mean(wanted, texts)}: pass names or positions "
+                f"{where}{wanted!r} is not a column{did_you_mean(wanted, texts)}: pass names or positions "
                 f"among {listed(texts)}"
             )
         return found[0]
@@ -139,7 +145,7 @@ class Names:
         """The values of a mapping by the positions of the columns that its keys name."""
         chosen: dict[int, Value] = {}
         for name, value in values.items():
-            position = self.one(option, name)
+            position = self.one(f"{option}: ", name)
             if position in chosen:
                 text = text_of(self.names[position])
                 raise InputError(f"{option} names the column {text!r} twice: name it once")

@@ -168,9 +168,10 @@ def examined(explanation: Explanation, output: Ints, outputs: Sequence[str]) -> 
 SAMPLED_ALONE = "sampled, as its expectation is not exact"
 
 
-def column_warnings(remark: str) -> tuple[RowWarning, ...]:
-    """The warning that a model was fitted on other columns; none for ""."""
-    return (RowWarning(remark, "columns"),) if remark else ()
+def fixed_warnings(remark: str, spread: float) -> tuple[RowWarning, ...]:
+    """Warnings that a model was fitted on other columns, "" if not, and that its answers vary."""
+    columns = (RowWarning(remark, "columns"),) if remark else ()
+    return columns + repetitions(spread)
 
 
 def repetitions(spread: float) -> tuple[RowWarning, ...]:

@@ -19,7 +19,7 @@ from limes._checks import (
     refuse_unknown,
 )
 from limes._explainers.options import SamplingOptions
-from limes._explainers.results import column_warnings, compute_each, interrupted, reason_of, repetitions
+from limes._explainers.results import compute_each, fixed_warnings, interrupted, reason_of
 from limes._explainers.tables.table import ids_of
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
@@ -502,8 +502,7 @@ class SparseExplainer(Described):
         texts = [self._text(row, values[i] * at_rows[i], rules[i], chosen[i]) for i, row in enumerate(rows)]
         calls = np.array([rule.calls for rule in rules])
         calls[0] += 0 if model.method == "exact" or None in self._repetition else CHECK_CALLS
-        fixed = column_warnings(self._rows.remark)
-        fixed += repetitions(self._spread_of_answers(model, rows.shape[1]))
+        fixed = fixed_warnings(self._rows.remark, self._spread_of_answers(model, rows.shape[1]))
         refusals = {i: rule.refusal for i, rule in enumerate(rules) if rule.refusal}
         return Explanation(
             values=values,

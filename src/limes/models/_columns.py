@@ -49,8 +49,8 @@ def _of_exog(model: Any) -> tuple[str, ...]:
     """Names of the columns of a result of statsmodels, which a formula finds by their names."""
     fitted = getattr(model, "model", None)
     frame = getattr(getattr(fitted, "data", None), "orig_exog", None)
-    is_frame = hasattr(frame, "columns") and not hasattr(fitted, "formula")
-    return tuple(map(text_of, frame.columns)) if is_frame else ()
+    columns = getattr(frame, "columns", None)
+    return () if columns is None or hasattr(fitted, "formula") else tuple(map(text_of, columns))
 
 
 def are_numbered(names: Sequence[str]) -> bool:

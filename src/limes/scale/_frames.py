@@ -26,7 +26,7 @@ from limes._explanation.fit import additive_at
 from limes._explanation.record import of_outputs
 from limes._explanation.view import with_outputs
 from limes._explanation.wording import shorten
-from limes._names import Names, refuse_repeats, text_of
+from limes._names import Names, names_of_frame, refuse_repeats, text_of
 from limes._threads import one_blas_thread_in_models
 from limes.exceptions import CellError, InputError, LimesError
 
@@ -166,7 +166,7 @@ def explain_frame(
     try:
         table = nw.from_native(frame, eager_only=True)
     except nw.exceptions.DuplicateError:
-        refuse_repeats(frame.columns)
+        refuse_repeats(names_of_frame(frame))
         raise
     except TypeError as error:
         raise InputError(

@@ -41,14 +41,7 @@ from limes._explainers.reading import (
     product_rows,
     shuffled,
 )
-from limes._explainers.results import (
-    OCCURRING,
-    PERTURBED,
-    RowWarnings,
-    column_warnings,
-    repetitions,
-    sampling_warnings,
-)
+from limes._explainers.results import OCCURRING, PERTURBED, RowWarnings, fixed_warnings, sampling_warnings
 from limes._explainers.tables.fits import JointFits, ReadForm, TableFits
 from limes._explainers.tables.laws import (
     Family,
@@ -382,8 +375,8 @@ class TabularModel:
             outputs=reading.outputs,
             threshold=self.options.sampling.threshold,
         )
-        others = column_warnings(self.table.remark) + repetitions(self.bound.reading.spread)
-        return replace(learnt, fixed=others + learnt.fixed)
+        fixed = fixed_warnings(self.table.remark, self.bound.reading.spread)
+        return replace(learnt, fixed=fixed + learnt.fixed)
 
     def warnings_of(
         self,

@@ -20,7 +20,7 @@ from limes._arrays import EXACT, Bools, Floats, Ints, Objects, Reals, is_wide
 from limes._checks import SHOWN, did_you_mean, listed
 from limes._explainers.tables.columns import TableColumn, encode, learn, template_of, unreadable
 from limes._explainers.tables.quantities import cells_of, column_of, quantity_of
-from limes._names import Names, is_whole, refuse_repeats, text_of
+from limes._names import Names, is_whole, names_of_frame, refuse_repeats, text_of
 from limes.exceptions import CellError, InputError
 from limes.models._algebra import on_columns
 from limes.models._columns import model_order, other_columns
@@ -166,7 +166,7 @@ def open_table(X: Any) -> RawTable:
     try:
         table = nw.from_native(X, allow_series=True, pass_through=True)
     except nw.exceptions.DuplicateError as error:
-        refuse_repeats(getattr(X, "columns", ()))
+        refuse_repeats(names_of_frame(X))
         raise InputError(f"columns share a name: rename them. {error}") from error
     if isinstance(table, nw.LazyFrame):
         raise InputError(f"{type(X).__name__} is lazy: collect it into memory first")
@@ -506,9 +506,9 @@ class Table:
         named = isinstance(self.converter, FrameConverter) or not columns.keys().isdisjoint(self.names)
         if raw.keys is not None and named:
             return match_columns(columns, self.names)
-        if sorted(filter(is_whole, raw.keys or ())) == [*range(len(self.columns))] == [*range(len(columns))]:
-            # positions of columns without names
-            return [raw.arrays[(raw.keys or []).index(j)] for j in range(len(columns))]
+        places = [int(key) for key in raw.keys or () if is_whole(key)]
+        if sorted(places) == [*range(len(self.columns))] == [*range(len(columns))]:
+            return [raw.arrays[place] for place in np.argsort(places)]  # of columns without names
         if len(raw.arrays) != len(self.columns):
             raise InputError(
                 f"got {len(raw.arrays)} columns, expected {len(self.columns)} "

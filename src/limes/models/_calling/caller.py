@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
+from limes._checks import listed
 from limes._names import text_of
 from limes._threads import user_blas_threads
 from limes.exceptions import InputError, ModelError
@@ -149,7 +150,9 @@ def _other_columns(model: Any, table: Any) -> str:
     columns, fitted = getattr(table, "columns", None), fitted_names(model)
     if columns is None or not fitted or not {*fitted} < {*map(text_of, columns)}:
         return ""
-    return f"{type(model).__name__} was fitted on fewer columns: pass background[{[*fitted]}]"
+    knows = getattr(model, "feature_names_in_", None) is not None
+    names = "model.feature_names_in_" if knows else f"[{listed(fitted)}]"
+    return f"{type(model).__name__} was fitted on fewer columns: pass background[{names}]"
 
 
 # Bytes of a row that is its own key
