@@ -160,12 +160,13 @@ NAMES = {
     "limes.scale": "_processes _stores _tables _stores:_locks _parts:_keys _sources:_cells",
     "limes.scale._parts": "key_hashes repeated_keys Folder NOTHING PartRecord Tally run_name verify with_run",
     "limes.scale._processes": "_MOST_DEATHS _Search exit_text watch_peak",
-    "limes.scale._sources": "Unreadable typed Part Source Source:Inputs decimated",
+    "limes.scale._sources": "Part Source Source:Inputs decimated",
     "limes.scale._stores": "StorePath checksum place_of write_whole",
     "limes.scale._summary": "versions_of",
     "limes.scale._tables": (
         "_MODULES Cluster Heartbeat check_memory engine_of explain_files pickled unpickled"
     ),
+    "limes.scale._typed": "Unreadable typed",
     "limes.scale.spark": "check_java spark_context",
     "limes.surrogates": "least_squares",
 }

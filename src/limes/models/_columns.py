@@ -68,17 +68,17 @@ def model_order(model: Any, names: Sequence[str]) -> tuple[int, ...] | None:
 
     None if they are in this order already, or if the model was fitted on others, or knows no names.
     """
-    order = place_of_each(names, fitted_names(model), _mangled)
+    order = place_of_each(names, fitted_names(model), mangled)
     return None if order is None or order == [*range(len(names))] else tuple(order)
 
 
 def other_columns(model: Any, names: Sequence[str]) -> str:
     """A warning where a model was fitted on as many columns, some of which have other names; else ""."""
     fitted = _stated(model)
-    if len(fitted) != len(names) or are_numbered(fitted) or place_of_each(names, fitted, _mangled):
+    if len(fitted) != len(names) or are_numbered(fitted) or place_of_each(names, fitted, mangled):
         return ""
     lacking, others = (
-        listed([name for name in some if _mangled(name) not in {*map(_mangled, rest)}])
+        listed([name for name in some if mangled(name) not in {*map(mangled, rest)}])
         for some, rest in ((fitted, names), (names, fitted))
     )
     return (
@@ -88,6 +88,6 @@ def other_columns(model: Any, names: Sequence[str]) -> str:
     )
 
 
-def _mangled(name: str) -> str:
+def mangled(name: str) -> str:
     """A name as LightGBM stores it."""
     return re.sub(r"\s", "_", name)
