@@ -21,6 +21,7 @@ NAMES = {
     "limes._cli.tables": "open_table step_of",
     "limes._cli.program": "app",
     "limes._cli.watching": "ending_in_order rows_are_supervised watched",
+    "limes._dialects": "Dialect dialect_of to_usual",
     "limes._diagnostics": "diagnosis finding",
     "limes._diagnostics.bandwidth": "DRIFT FIDELITY MISS NOISE grid",
     "limes._diagnostics.context": "ExactSource Estimate",
@@ -148,6 +149,8 @@ NAMES = {
     "limes.models.forms._base": (
         "BlackBox Combination Linear Quadratic Reduced Sum SumOfProducts from_polynomial_features"
     ),
+    "limes._names": "AmbiguousNameError Names place_of_each text_of",
+    "limes.models._columns": "are_numbered fitted_names model_order other_columns",
     "limes.models.forms._linked": "MOST_CELLS as_margin",
     "limes.models.forms._links": (
         "COPIES CURVES CURVES:NAMED_LINKS LINKS SQUARES ExponentialSum Link plane_sum"

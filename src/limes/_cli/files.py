@@ -189,12 +189,11 @@ def _read_csv(path: str, *, backend: str) -> Any:
 
 def note_of_guess(path: str | Path, dialect: Dialect) -> None:
     if dialect.is_guess:
-        typer.secho(
-            f"limes: {without_credentials(str(path))} is not in UTF-8: read as Windows-1252 (cp1252), which Excel writes. If letters "
-            "are wrong, save it as CSV UTF-8",
-            fg="yellow",
-            err=True,
+        text = (
+            "is not in UTF-8: read as Windows-1252 (cp1252), which Excel writes. If letters are wrong, save "
+            "it as CSV UTF-8"
         )
+        typer.secho(f"limes: {without_credentials(str(path))} {text}", fg="yellow", err=True)
 
 
 def read_text(path: Path) -> str:
@@ -243,7 +242,7 @@ def read_background(path: Path, model: Any, drop: list[str]) -> Any:
     return select_features(background, model, [name for name in drop if known.called(name)])
 
 
-def features_of(model: Any, columns: Sequence[Any]) -> Sequence[str]:
+def features_of(model: Any, columns: Sequence[Any] = ()) -> Sequence[str]:
     """Names of the columns that a model takes, as a table has them; () for one that knows no names."""
     from limes.models._columns import are_numbered, fitted_names, mangled  # imports numpy, as --help does not
 

@@ -184,10 +184,10 @@ class Effects(Sequence[Effect], _Drawn):
         if isinstance(key, slice):
             axes = self._rows, self._outputs, self.features, self._shown
             return Effects(self._rows_from, *axes, self._positions[key])
-        if not is_whole(key):
+        named = self.features.called(key)
+        if not is_whole(key) or (named and not -len(self) <= key < len(self)):
             return self._at(self._named(key))
         position = self._positions[key]
-        named = self.features.called(key)
         if named and position % len(self.features) not in named:
             raise AmbiguousNameError(
                 f"{key!r} is the name of a column, and the position of another one's effect: pass a text, "
