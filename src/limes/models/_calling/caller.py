@@ -25,7 +25,7 @@ from limes._threads import user_blas_threads
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.answers import answers_of, join_targets
 from limes.models._calling.outputs import Output, prediction_method
-from limes.models._columns import fitted_names
+from limes.models._columns import fitted_names, mangled
 from limes.models._identity import REFIT_ROUNDING, Predict
 
 # (error, attempt = 1, 2, ...) -> seconds to wait before the batch is tried again, or None to give up
@@ -148,7 +148,8 @@ def in_single_precision(table: Any) -> Any:
 def _other_columns(model: Any, table: Any) -> str:
     """What to do where a table has more columns than the model was fitted on; else ""."""
     columns, fitted = getattr(table, "columns", None), fitted_names(model)
-    if columns is None or not fitted or not {*fitted} < {*map(text_of, columns)}:
+    given = set() if columns is None else {mangled(text_of(name)) for name in columns}
+    if not fitted or not {*map(mangled, fitted)} < given:
         return ""
     knows = getattr(model, "feature_names_in_", None) is not None
     names = "model.feature_names_in_" if knows else f"[{listed(fitted)}]"
