@@ -1,7 +1,7 @@
 """What a name of a column refers to: the name as it is given, then its text, then a position.
 
 Tables name columns by texts, numbers, dates, truth values or tuples, and explanations by the texts of these.
-So a column is found by its own name, by the text of it, and by a whole number that is its position. A whole
+So a column is called by its own name, by the text of it, or by a whole number that is its position. A whole
 number that names one column and is the position of another refers to neither: it is refused.
 """
 
@@ -58,7 +58,7 @@ def refuse_repeats(names: Iterable[Any]) -> None:
 
 
 class Names:
-    """The names of columns, by which they are found.
+    """The names of columns, and where each is.
 
     Without ``by_text``, which is for words and rows, only texts are names, and whole numbers are positions.
     """
@@ -66,11 +66,11 @@ class Names:
     def __init__(self, names: Iterable[Any], *, by_text: bool = True) -> None:
         self.names = tuple(names)
         self._by_text = by_text
-        self._given: dict[tuple[bool, Any], list[int]] = {}
+        self._labels: dict[tuple[bool, Any], list[int]] = {}
         self._texts: dict[str, list[int]] = {}
         for j, name in enumerate(self.names):
             if by_text or isinstance(name, str):
-                self._given.setdefault(_key(name), []).append(j)
+                self._labels.setdefault(_key(name), []).append(j)
                 self._texts.setdefault(text_of(name), []).append(j)
 
     def __len__(self) -> int:
@@ -88,18 +88,18 @@ class Names:
         if not (self._by_text or isinstance(wanted, str)):
             return []
         try:
-            given = self._given.get(_key(wanted))
+            same = self._labels.get(_key(wanted))
         except TypeError:  # a tuple of lists
             return []
-        return given or self._texts.get(text_of(wanted), [])
+        return same or self._texts.get(text_of(wanted), [])
 
     def positions(self, wanted: Any) -> list[int]:
         """Positions that a name or a position refers to, none if there is no such column."""
-        size, found = len(self), self.called(wanted)
+        size, positions = len(self), self.called(wanted)
         if not is_whole(wanted) or not -size <= wanted < size:
-            return found
+            return positions
         position = int(wanted) % size
-        if found not in ([], [position]):
+        if positions not in ([], [position]):
             other = text_of(self.names[position])
             raise AmbiguousNameError(
                 f"{wanted!r} names one column and is the position of another: pass a text, "
@@ -122,24 +122,24 @@ class Names:
         return [wanted]
 
     def chosen(self, option: str, wanted: Any) -> set[int]:
-        """Positions of the columns that an option names; none for None, unless a column has this name."""
-        if wanted is None and not self.called(wanted):
+        """Positions of the columns that an option names; none for None, which is no name by itself."""
+        if wanted is None:
             return set()
         return {self.one(f"{option}=", piece) for piece in self.pieces(wanted)}
 
     def one(self, where: str, wanted: Any) -> int:
         """Position of the column of this name; ``where`` begins a message, "hold="."""
         try:
-            found = self.positions(wanted)
+            positions = self.positions(wanted)
         except AmbiguousNameError as error:
             raise AmbiguousNameError(f"{where}{error}") from None
-        if not found:
+        if not positions:
             texts = [*map(text_of, self.names)]
             raise InputError(
                 f"{where}{wanted!r} is not a column{did_you_mean(wanted, texts)}: pass names or positions "
                 f"among {listed(texts)}"
             )
-        return found[0]
+        return positions[0]
 
     def by_position(self, option: str, values: Mapping[Any, Value]) -> dict[int, Value]:
         """The values of a mapping by the positions of the columns that its keys name."""

@@ -114,17 +114,19 @@ def answers(model, frame):
 def test_a_background_in_another_order_is_given_to_the_model_in_its_own(name):
     model = MODELS[name]()
     expected = answers(model, X)
-    own, other = limes.TabularExplainer(model, X, rng=0), limes.TabularExplainer(model, OTHER, rng=0)
+    straight, other = limes.TabularExplainer(model, X, rng=0), limes.TabularExplainer(model, OTHER, rng=0)
     e = other(OTHER.iloc[[ROW, 3]], progress=False)
     np.testing.assert_allclose(e.predictions, expected[[ROW, 3]], rtol=1e-6)
     assert e.feature_names == ("c", "a", "b b")  # explanations keep the background's order
     assert not [w for w in e.warnings if "fitted on the column" in w]
-    assert other.method == own.method
-    if own.method == "exact":
-        mine = own(X.iloc[[ROW, 3]], progress=False)
+    assert other.method == straight.method
+    if straight.method == "exact":
+        reference = straight(X.iloc[[ROW, 3]], progress=False)
         for j, column in enumerate(X.columns):
-            np.testing.assert_allclose(e[:, column].values[:, 0], mine.values[:, j], rtol=1e-6, atol=1e-9)
-            contributions = mine.contributions.values[:, j]
+            np.testing.assert_allclose(
+                e[:, column].values[:, 0], reference.values[:, j], rtol=1e-6, atol=1e-9
+            )
+            contributions = reference.contributions.values[:, j]
             np.testing.assert_allclose(
                 e[:, column].contributions.values[:, 0], contributions, rtol=1e-6, atol=1e-9
             )

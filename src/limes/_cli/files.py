@@ -206,15 +206,15 @@ def read_text(path: Path) -> str:
 
 def feature_names(columns: Sequence[str], model: Any, drop: list[str]) -> list[str]:
     """The columns that are features: those the model names, else all but the dropped ones."""
-    known = Names(columns)
-    missing = [name for name in drop if not known.called(name)]
+    names_of_table = Names(columns)
+    missing = [name for name in drop if not names_of_table.called(name)]
     if missing:
         raise InputError(f"--drop {missing[0]}: no such column; there are {list(columns)}")
-    dropped = {place for name in drop for place in known.called(name)}
+    dropped = {place for name in drop for place in names_of_table.called(name)}
     names = features_of(model, columns)
     if not names:
         return [name for place, name in enumerate(columns) if place not in dropped]
-    places = [known.called(name) for name in names]
+    places = [names_of_table.called(name) for name in names]
     absent = [name for name, its in zip(names, places, strict=True) if not its]
     if absent:
         texts = [*map(text_of, columns)]
@@ -238,8 +238,8 @@ def selected(table: Any, names: Sequence[Any]) -> Any:
 def read_background(path: Path, model: Any, drop: list[str]) -> Any:
     """The features of a table from which bins are learnt."""
     background = read_table(path)  # it need not have the columns that are dropped
-    known = Names(background.columns)
-    return select_features(background, model, [name for name in drop if known.called(name)])
+    names_of_table = Names(background.columns)
+    return select_features(background, model, [name for name in drop if names_of_table.called(name)])
 
 
 def features_of(model: Any, columns: Sequence[Any] = ()) -> Sequence[str]:

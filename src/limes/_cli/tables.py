@@ -216,8 +216,8 @@ def background_of_run(path: Path | None, source: Source, columns: list[str]) -> 
     """Read or sample the table from which bins are learnt, as the library of most models: pandas."""
     if path is not None:
         table = files.read_table(path)
-        known = Names(table.columns)
-        places = [known.called(name) for name in columns]
+        names = Names(table.columns)
+        places = [names.called(name) for name in columns]
         return (table[:, [its[0] for its in places]] if all(places) else table).to_native()
     from limes.scale._sources import decimated
 

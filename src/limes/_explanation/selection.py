@@ -91,7 +91,7 @@ def single_row(explanation: Any, row: int | str) -> Any:
 
 
 def feature_names_of(explanation: Any) -> Names:
-    """Return the names by which features are found: those of the user's table, where it is known.
+    """Return the names by which features are found: those of the user's table, where it is at hand.
 
     Words are no names of columns: they may be numbers, and whole numbers are positions then.
     """
@@ -123,10 +123,10 @@ def name_positions(part: Any, names: Names | Sequence[Any], what: str) -> NDArra
         return np.arange(size)[part]
     if not isinstance(names, Names) and is_whole(part):
         return np.array([_position(int(part), size, what)], dtype=np.intp)
-    known = names if isinstance(names, Names) else Names(names, by_text=False)
-    pieces = _pieces(part, known, what)
+    labels = names if isinstance(names, Names) else Names(names, by_text=False)
+    pieces = _pieces(part, labels, what)
     if pieces and all(isinstance(piece, bool | np.bool_) for piece in pieces):
-        called = [known.called(piece) for piece in pieces]
+        called = [labels.called(piece) for piece in pieces]
         if len(pieces) == size:
             if all(called) and [*np.flatnonzero(pieces)] != [i for its in called for i in its]:
                 raise AmbiguousNameError(
@@ -136,7 +136,7 @@ def name_positions(part: Any, names: Names | Sequence[Any], what: str) -> NDArra
             return np.flatnonzero(pieces)
         if not all(called):
             raise IndexError(f"The mask has {len(pieces)} entries; pass one for each {what}: {size}")
-    return np.array([i for piece in pieces for i in _one(piece, known, what)], dtype=np.intp)
+    return np.array([i for piece in pieces for i in _one(piece, labels, what)], dtype=np.intp)
 
 
 def _pieces(part: Any, names: Names, what: str) -> list[Any]:

@@ -274,14 +274,14 @@ def check_columns(where: Any, columns: Sequence[Any], needed: Sequence[Any]) -> 
 
 
 def places(where: Any, columns: Names, needed: Sequence[Any]) -> list[int]:
-    """Positions of the columns that are needed, each by its name; an InputError if there is none."""
-    found = [columns.called(name) for name in needed]
-    missing = [name for name, its in zip(needed, found, strict=True) if not its]
+    """Positions of the columns that are needed, each by its name, or raise InputError."""
+    positions = [columns.called(name) for name in needed]
+    missing = [name for name, its in zip(needed, positions, strict=True) if not its]
     if missing:
         texts = [*map(text_of, columns.names)]
         names = ", ".join(repr(name) + did_you_mean(name, texts) for name in missing[:SHOWN])
         raise InputError(f"{where} has no column {names}; it has {listed(texts)}")
-    return [its[0] for its in found]
+    return [its[0] for its in positions]
 
 
 def check_keys(keys: Sequence[str], result: Mapping[str, Any]) -> None:

@@ -114,7 +114,7 @@ def edges(kind, name, e):
     except AmbiguousNameError:
         raise
     except InputError as error:  # the empty bins are those of the other columns
-        return next(j for j, own in enumerate(names(kind)) if repr(text_of(own)) in str(error))
+        return next(j for j, label in enumerate(names(kind)) if repr(text_of(label)) in str(error))
     raise AssertionError("bins that no value lies in were accepted")
 
 
@@ -161,7 +161,7 @@ def renamed(kind, name, e):
     return int(order[["NEW" in label for label in labels].index(True)])
 
 
-def told(kind, name, e):
+def reported(kind, name, e):
     row = int((e[kind].values != 0).all(axis=1).argmax())  # a coefficient of 0 is no reason
     reasons = e[kind].reasons(3, {name: "SENTENCE"}, row=row)
     return e[kind].feature_names.index(next(r.feature for r in reasons if "SENTENCE" in r))
@@ -180,7 +180,7 @@ BY_POSITION_TOO = {
     "plot.dependence": dependence,
     "plot.dependence(color=)": coloured,
     "plot.bar(names=)": renamed,
-    "reasons(catalogue)": told,
+    "reasons(catalogue)": reported,
 }
 
 
@@ -212,24 +212,24 @@ def test_the_text_of_a_name_always_means_its_column(door, explanations):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_and_long_tables_are_matched_by_name(kind, explanations):
-    table, mine = frame(kind), explainer(kind)
+    table, its = frame(kind), explainer(kind)
     predictions = model(table)
     other = pd.concat([table[table.columns[::-1]], pd.DataFrame({"extra": [9e9] * 60})], axis=1)
-    result = explain_frame(mine, other)
+    result = explain_frame(its, other)
     np.testing.assert_allclose(result["prediction"], predictions)
     for j, name in enumerate(names(kind)):
         np.testing.assert_allclose(
             result[f"value_{text_of(name)}"][:5], explanations[kind].values[:, j], atol=1e-9
         )
-        copied = explain_frame(mine, other, keys=[name])
+        copied = explain_frame(its, other, keys=[name])
         assert column_of(copied.iloc[:, 0]) == j
         assert text_of(copied.columns[0]) == text_of(name)
     rows = other.iloc[:, :3]
     for row in (rows.iloc[[7]], rows.iloc[7], dict(zip(rows.columns, rows.iloc[7], strict=True))):
-        np.testing.assert_allclose(mine(row, progress=False).predictions, predictions[7])
+        np.testing.assert_allclose(its(row, progress=False).predictions, predictions[7])
     texts = rows.iloc[[7]].set_axis([*map(text_of, rows.columns)], axis=1)
-    np.testing.assert_allclose(mine(texts, progress=False).predictions, predictions[7])
-    np.testing.assert_allclose(explain_frame(mine, pl.from_pandas(texts))["prediction"], predictions[7])
+    np.testing.assert_allclose(its(texts, progress=False).predictions, predictions[7])
+    np.testing.assert_allclose(explain_frame(its, pl.from_pandas(texts))["prediction"], predictions[7])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -291,6 +291,19 @@ def test_largest_features_are_positions_whatever_their_names(explanations):
     for kind in ("numbers in another order", "numbers from 1", "negative numbers"):
         e = explanations[kind]
         assert column_of(e.top(1).data) == int(np.abs(e.values).sum(axis=0).argmax())
+
+
+def test_no_option_is_no_name():
+    """None is the default of options; a column of this name, or text, is named in a list."""
+    for names in ([None, "a"], ["None", "a"]):
+        table = pd.DataFrame(VALUES[:, :2], columns=pd.Index(names, dtype=object))
+        options = {"max_calls": 64, "contributions": False}
+        free = limes.TabularExplainer(lambda X: X.to_numpy(float) @ [1.0, 10.0], table, **options)
+        held = limes.TabularExplainer(
+            lambda X: X.to_numpy(float) @ [1.0, 10.0], table, hold=[None], **options
+        )
+        assert "hold" not in free(table.iloc[:1], progress=False).provenance
+        assert held(table.iloc[:1], progress=False).provenance["hold"] == ["None"]
 
 
 def test_a_mapping_of_bins_names_a_column_once():

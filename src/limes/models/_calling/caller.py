@@ -148,8 +148,8 @@ def in_single_precision(table: Any) -> Any:
 def _other_columns(model: Any, table: Any) -> str:
     """What to do where a table has more columns than the model was fitted on; else ""."""
     columns, fitted = getattr(table, "columns", None), fitted_names(model)
-    given = set() if columns is None else {mangled(text_of(name)) for name in columns}
-    if not fitted or not {*map(mangled, fitted)} < given:
+    named = set() if columns is None else {mangled(text_of(name)) for name in columns}
+    if not fitted or not {*map(mangled, fitted)} < named:
         return ""
     knows = getattr(model, "feature_names_in_", None) is not None
     names = "model.feature_names_in_" if knows else f"[{listed(fitted)}]"
