@@ -166,6 +166,16 @@ def test_other_libraries_of_frames_and_categories_are_put_in_order():
     np.testing.assert_allclose(e.predictions, model.predict(table)[:5])
 
 
+def test_a_model_that_is_fitted_again_in_another_order_is_asked_in_the_new_one():
+    model = lightgbm().fit(X, Y)
+    explainer = limes.TabularExplainer(model, OTHER)
+    for columns, target in ((["c", "b b", "a"], Y), (["b b", "a", "c"], 2 - Y), (["c", "a", "b b"], Y**2)):
+        expected = model.fit(X[columns], target).predict(X[columns])
+        e = explainer(OTHER.iloc[[ROW]], progress=False)
+        assert e.predictions[0] == pytest.approx(expected[ROW])
+        assert e.feature_names == ("c", "a", "b b")
+
+
 def test_classes_keep_their_margins_in_another_order():
     model = LogisticRegression().fit(X, Y > 1)
     e = limes.TabularExplainer(model, OTHER, output="margin")(OTHER.iloc[[ROW]], progress=False)

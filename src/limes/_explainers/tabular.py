@@ -66,7 +66,8 @@ class TabularExplainer(Described):
     background
         Table or array (n, d), from which bins, frequencies and the laws inside bins are learnt. pandas,
         polars, pyarrow, numpy, lists. The model is called with tables of the same kind, names, categories
-        and dtypes (integer columns become float64 where their perturbed values are not integers). Times,
+        and dtypes (integer columns become float64 where their perturbed values are not integers), and with
+        columns in the order in which it was fitted on them, if it knows their names. Times,
         dates and durations are treated as numbers of days, periods and decimals as numbers; conditions
         show them in their original form, and slopes are per day or per period.
     output
@@ -88,7 +89,8 @@ class TabularExplainer(Described):
         dependence, each weighted by the cells it changes; standard errors refer to the population they were
         drawn from.
     categorical
-        Names or positions of columns to treat as categories; text, booleans and categoricals always are.
+        Names or positions of columns to treat as categories; text, booleans and categoricals always are. A
+        name is that of the table, of whatever type, or its text.
     bandwidth
         ν > 0, or infinity; the default is 0.75 √d.
     weights
@@ -244,7 +246,7 @@ class TabularExplainer(Described):
     @property
     def model_warnings(self) -> tuple[str, ...]:
         """Warnings about the model that hold for every row: of other columns, or of varying answers."""
-        remark = self._background.remark
+        remark = self._model.table.remark
         return (*filter(None, [remark]), *repetition_warnings(self._model.bound.reading.spread))
 
     def fill_pool(self, *, progress: bool = True, workers: int = 1) -> None:

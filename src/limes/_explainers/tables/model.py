@@ -147,6 +147,7 @@ class TabularModel:
         ``also`` are further rows at which the two must agree. A reading that was ``compared`` on this
         background, under another design, is not compared again, and ``laws`` that are known not learnt.
         """
+        table = table.for_model(model)
         reading = _read(model, options.output, table) if compared is None else compared
         forms = [form for form in (reading.form, reading.margin) if form is not None]
         categories = frozenset().union(*map(category_columns, forms))
