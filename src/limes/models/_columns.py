@@ -14,8 +14,11 @@ from typing import Any
 from limes._checks import listed
 from limes._names import place_of_each, text_of
 
-# Attributes of models, results and boosters that hold the names of columns, or return them
-_ATTRIBUTES = ("feature_names_in_", "feature_names_", "feature_name", "feature_names")
+# Attributes of models and boosters that hold the names of columns; the method of LightGBM's returns them
+_ATTRIBUTES, _METHOD = (
+    ("feature_names_in_", "feature_names_", "feature_name", "feature_names"),
+    "feature_name",
+)
 # Names that libraries give to columns without names: all of one kind, counted from 0 or 1
 _NUMBERED = re.compile(r"(Column_|column_|f|x|)(0|[1-9]\d*)")
 
@@ -31,7 +34,7 @@ def _stated(model: Any) -> tuple[str, ...]:
     for name in _ATTRIBUTES:
         with suppress(Exception):  # of a model that is not fitted, or whose step knows no names
             names = getattr(owner, name)
-            names = names() if callable(names) else names
+            names = names() if name == _METHOD and callable(names) else names
             if names is not None and not isinstance(names, str) and len(names):
                 return tuple(map(text_of, names))
     first = next(iter(_steps_of(owner)), None)
