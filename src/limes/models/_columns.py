@@ -32,7 +32,7 @@ def _stated(model: Any) -> tuple[str, ...]:
     """Names that the model itself states, not a later step of a Pipeline, before which they may be others."""
     owner = getattr(model, "__self__", model)
     for name in _ATTRIBUTES:
-        with suppress(Exception):  # of a model that is not fitted, or whose step knows no names
+        with suppress(Exception):  # of a model that is not fitted, or whose first step knows no names
             names = getattr(owner, name)
             names = names() if name == _METHOD and callable(names) else names
             if names is not None and not isinstance(names, str) and len(names):
@@ -50,10 +50,11 @@ def _steps_of(model: Any) -> list[Any]:
 
 def _of_exog(model: Any) -> tuple[str, ...]:
     """Names of the columns of a result of statsmodels, which a formula finds by their names."""
-    fitted = getattr(model, "model", None)
-    frame = getattr(getattr(fitted, "data", None), "orig_exog", None)
-    columns = getattr(frame, "columns", None)
-    return () if columns is None or hasattr(fitted, "formula") else tuple(map(text_of, columns))
+    with suppress(Exception):
+        fitted = model.model
+        if not hasattr(fitted, "formula"):
+            return tuple(map(text_of, fitted.data.orig_exog.columns))
+    return ()
 
 
 def are_numbered(names: Sequence[str]) -> bool:
