@@ -21,6 +21,7 @@ NAMES = {
     "limes._cli.tables": "open_table step_of",
     "limes._cli.program": "app",
     "limes._cli.watching": "ending_in_order rows_are_supervised watched",
+    "limes._dialects": "Dialect dialect_of to_usual",
     "limes._diagnostics": "diagnosis finding",
     "limes._diagnostics.bandwidth": "DRIFT FIDELITY MISS NOISE grid",
     "limes._diagnostics.context": "ExactSource Estimate",
@@ -149,6 +150,8 @@ NAMES = {
     "limes.models.forms._base": (
         "BlackBox Combination Linear Quadratic Reduced Sum SumOfProducts from_polynomial_features"
     ),
+    "limes._names": "AmbiguousNameError Names place_of_each text_of",
+    "limes.models._columns": "are_numbered fitted_names model_order other_columns",
     "limes.models.forms._linked": "MOST_CELLS as_margin",
     "limes.models.forms._links": (
         "COPIES CURVES CURVES:NAMED_LINKS LINKS SQUARES ExponentialSum Link plane_sum"
@@ -164,12 +167,13 @@ NAMES = {
         "with_run"
     ),
     "limes.scale._processes": "_MOST_DEATHS _Search exit_text watch_peak",
-    "limes.scale._sources": "Unreadable typed Part Source Source:Inputs decimated",
+    "limes.scale._sources": "Part Source Source:Inputs decimated",
     "limes.scale._stores": "StorePath checksum place_of write_whole",
     "limes.scale._summary": "versions_of",
     "limes.scale._tables": (
         "_MODULES Cluster Heartbeat check_memory engine_of explain_files pickled unpickled"
     ),
+    "limes.scale._typed": "Unreadable typed",
     "limes.scale.spark": "check_java spark_context",
     "limes.surrogates": "least_squares",
 }

@@ -109,8 +109,8 @@ class MapleExplainer(Described):
         **unknown: Never,
     ) -> None:
         refuse_unknown(unknown, MapleExplainer)
-        self._table = _numeric_table(background)
         model, output = behind_method(model, output)
+        self._table = _numeric_table(background).for_model(model)
         resolved = resolve(model, output)
         self._predict = OneOutput(ModelCaller(model, resolved, self._table.decode), resolved)
         self._trees, self._leaf, self._seed = check_count("trees", trees), leaf, check_seed(rng)

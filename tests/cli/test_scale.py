@@ -286,11 +286,14 @@ def test_messages_carry_no_commands_to_the_terminal(files, monkeypatch, capsys):
     assert "\u202e" not in text
 
 
-def test_csv_of_another_encoding_is_refused(files):
-    pd.read_parquet(files / "wine.parquet").to_csv(files / "wine.csv", encoding="utf-16", index=False)
+def test_csv_of_an_encoding_that_cannot_be_told_is_refused(files):
+    """UTF-16 is read; bytes that are a text in none of these are not."""
+    wine = pd.read_parquet(files / "wine.parquet").rename(columns={"ash": "ash \u0141"})
+    wine.to_csv(files / "wine.csv", encoding="cp1250", index=False)
+    (files / "wine.csv").write_bytes((files / "wine.csv").read_bytes().replace(b"\xa3", b"\x81"))
     result = CliRunner().invoke(app, ["explain-table", "model.joblib", "wine.csv", "out", "--trust-pickle"])
     assert isinstance(result.exception, InputError)
-    assert "UTF-8" in str(result.exception)
+    assert "CSV in UTF-8" in str(result.exception)
 
 
 def test_rows_that_were_unreadable_do_not_share_their_keys(files):

@@ -11,7 +11,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.ensemble import RandomForestRegressor
 
 import limes
-from internals import Effect, Effects
+from internals import Effect, Effects, Names
 
 X, Y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
 EXPLANATION = limes.TabularExplainer(RandomForestRegressor(5, max_depth=4, random_state=0).fit(X, Y), X)(
@@ -101,7 +101,7 @@ def test_notebooks_and_narrow_terminals_show_them_too(shown):
 
 def test_names_are_escaped():
     one = replace(effect([1.0, 2.0], [0.0, 0.0]), cells=("<script>alert(1)</script>", "b"))
-    hostile = Effects(lambda first: lambda row, output, feature: one, 1, ("risk",), ("bmi",), [0])
+    hostile = Effects(lambda first: lambda row, output, feature: one, 1, ("risk",), Names(["bmi"]), [0])
     assert "<script>" not in hostile._repr_html_() + hostile[0]._repr_html_()
 
 

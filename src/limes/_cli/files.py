@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 from zipfile import BadZipFile, ZipFile
 
-from limes._checks import listed, require, without_credentials
+import typer
+
+from limes._checks import SHOWN, did_you_mean, listed, require, without_credentials
+from limes._dialects import Dialect, dialect_of, to_usual
+from limes._names import Names, text_of
 from limes.exceptions import InputError
 
 # An archive is a bomb if it is both this large in memory, in bytes, and this many times its size on disk
@@ -141,8 +148,8 @@ def read_table(path: Path) -> Any:
 
     check_exists(path)
     readers: Mapping[str, Callable[..., Any]] = {
-        ".csv": nw.read_csv,
-        ".csv.gz": nw.read_csv,
+        ".csv": _read_csv,
+        ".csv.gz": _read_csv,
         ".parquet": nw.read_parquet,
     }
     kind = next((ending for ending in readers if path.name.endswith(ending)), None)
@@ -153,8 +160,44 @@ def read_table(path: Path) -> Any:
         raise InputError("reading a table needs a dataframe library: pip install pandas")
     try:
         return readers[kind](str(path), backend=backend)
+    except InputError:
+        raise
     except Exception as error:
         raise InputError(f"{path} could not be read with {backend}: {error}") from error
+
+
+def _read_csv(path: str, *, backend: str) -> Any:
+    """A table of CSV, whatever it separates cells by, and in UTF-8, UTF-16 or Windows-1252."""
+    import narwhals as nw
+
+    with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as file:
+        content = file.read()
+    dialect = dialect_of(content)
+    if dialect.is_usual:
+        return nw.read_csv(path, backend=backend)  # type: ignore[arg-type]
+    note_of_guess(path, dialect)
+    source = BytesIO(to_usual(content, dialect))
+    if backend == "pandas":
+        options: dict[str, Any] = {"sep": dialect.separator, "decimal": dialect.decimal}
+    elif backend == "polars":
+        options = {"separator": dialect.separator, "decimal_comma": dialect.decimal == ","}
+    else:
+        pa_csv = import_module("pyarrow.csv")
+        options = {
+            "parse_options": pa_csv.ParseOptions(delimiter=dialect.separator),
+            "convert_options": pa_csv.ConvertOptions(decimal_point=dialect.decimal),
+        }
+    library = import_module("pyarrow.csv" if backend == "pyarrow" else backend)
+    return nw.from_native(library.read_csv(source, **options), eager_only=True)
+
+
+def note_of_guess(path: str | Path, dialect: Dialect) -> None:
+    if dialect.is_guess:
+        text = (
+            "is not in UTF-8: read as Windows-1252 (cp1252), which Excel writes. If letters are wrong, save "
+            "it as CSV UTF-8"
+        )
+        typer.secho(f"limes: {without_credentials(str(path))} {text}", fg="yellow", err=True)
 
 
 def read_text(path: Path) -> str:
@@ -167,40 +210,50 @@ def read_text(path: Path) -> str:
 
 def feature_names(columns: Sequence[str], model: Any, drop: list[str]) -> list[str]:
     """The columns that are features: those the model names, else all but the dropped ones."""
-    missing = [name for name in drop if name not in columns]
+    names_of_table = Names(columns)
+    missing = [name for name in drop if not names_of_table.called(name)]
     if missing:
         raise InputError(f"--drop {missing[0]}: no such column; there are {list(columns)}")
-    names = [*features_of(model)] or [c for c in columns if c not in drop]
-    absent = [name for name in names if name not in columns]
+    dropped = {place for name in drop for place in names_of_table.called(name)}
+    names = features_of(model, columns)
+    if not names:
+        return [name for place, name in enumerate(columns) if place not in dropped]
+    places = [names_of_table.called(name) for name in names]
+    absent = [name for name, its in zip(names, places, strict=True) if not its]
     if absent:
-        raise InputError(f"the model was fitted on columns that are not in the table: {absent}")
-    return names
+        texts = [*map(text_of, columns)]
+        near = ", ".join(repr(name) + did_you_mean(name, texts) for name in absent[:SHOWN])
+        raise InputError(
+            f"the model was fitted on columns that are not in the table: {near}; it has {listed(texts)}"
+        )
+    return [columns[its[0]] for its in places]
 
 
 def select_features(table: Any, model: Any, drop: list[str]) -> Any:
-    return table.select(feature_names(table.columns, model, drop)).to_native()
+    return selected(table, feature_names(table.columns, model, drop))
+
+
+def selected(table: Any, names: Sequence[Any]) -> Any:
+    """These columns of a table of narwhals, whose names need not be texts, as a native frame."""
+    columns = [*table.columns]
+    return table[:, [columns.index(name) for name in names]].to_native()
 
 
 def read_background(path: Path, model: Any, drop: list[str]) -> Any:
     """The features of a table from which bins are learnt."""
     background = read_table(path)  # it need not have the columns that are dropped
-    return select_features(background, model, [name for name in drop if name in background.columns])
+    names_of_table = Names(background.columns)
+    return select_features(background, model, [name for name in drop if names_of_table.called(name)])
 
 
-def features_of(model: Any) -> Sequence[str]:
-    if hasattr(model, "feature_names_in_"):
-        return [*model.feature_names_in_]
-    names: Any = getattr(model, "feature_names_", getattr(model, "feature_name", None))  # CatBoost, LightGBM
-    names = names() if callable(names) else names
-    if names is None:
-        names = getattr(model, "feature_names", None)  # a Booster of XGBoost
-    names = [] if names is None else [*map(str, names)]
-    numbered = any(names == [f"{prefix}{i}" for i in range(len(names))] for prefix in _PREFIXES)
-    return () if numbered else names
+def features_of(model: Any, columns: Sequence[Any] = ()) -> Sequence[str]:
+    """Names of the columns that a model takes, as a table has them; () for one that knows no names."""
+    from limes.models._columns import are_numbered, fitted_names, mangled  # imports numpy, as --help does not
 
-
-# Prefixes of the names that boosting libraries give to columns without names
-_PREFIXES = ("", "f", "Column_")
+    names, stored = fitted_names(model), {mangled(text_of(name)): text_of(name) for name in columns}
+    if are_numbered(names) and not all(name in stored for name in names):
+        return ()
+    return [stored.get(mangled(name), name) for name in names]
 
 
 def parse_bins(text: str) -> str | int | None:

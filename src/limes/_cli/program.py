@@ -30,6 +30,7 @@ from limes._cli.tables import (
 )
 from limes._cli.watching import TERMINATED, Terminated, ending_in_order, rows_are_supervised
 from limes._explanation.wording import one_line
+from limes._names import Names
 from limes.exceptions import InputError, LimesError, ModelError
 
 if TYPE_CHECKING:
@@ -471,6 +472,7 @@ def explain_table(
     are_all = how.output == "all"
     how = replace(how, output=None) if are_all else how
     fitted = how.load(model)
+    files.note_of_guess(table, source.dialect)
     names = features_of_run(columns, fitted, source, [*(key or []), *(how.drop or [])])
     learnt_from = source
     if earlier is not None and background is None:
@@ -648,9 +650,10 @@ def what_if(
     frame = files.read_table(table)
     names = [*map(str, range(len(frame)))]  # of the rows
     if ids is not None:
-        if ids not in frame.columns:
+        places = Names(frame.columns).called(ids)
+        if not places:
             raise InputError(f"--id {ids}: no such column; there are {frame.columns}")
-        names = [one_line(str(name)) for name in frame[ids].to_list()]
+        names = [one_line(str(name)) for name in frame[:, places[0]].to_list()]
     how = SharedOptions(**options)
     fitted = how.load(model)
     dropped = [*(how.drop or []), *([] if ids is None else [ids])]

@@ -19,8 +19,10 @@ import typer
 
 from limes._checks import require
 from limes._cli import files
+from limes._dialects import Dialect
 from limes._explanation.record import CODES
 from limes._explanation.wording import count, estimate_text, estimates, one_line
+from limes._names import Names
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -56,7 +58,9 @@ def open_table(path: Path) -> TableFile:
             return _Parquet.of(path)
         size = path.stat().st_size * (_RATIO if path.name.endswith(".gz") else 1)
         if path.name.endswith((".csv", ".csv.gz")) and size > _WHOLE:
-            return _Csv(path)
+            table = _Csv(path)
+            files.note_of_guess(path, table.dialect)
+            return table
     return _Whole(files.read_table(path))
 
 
@@ -83,7 +87,9 @@ class _Whole(TableFile):
         return list(self.frame.columns)
 
     def read(self, names: Sequence[str], rows: Sequence[int], *, sample: bool) -> tuple[Any, Any]:
-        frame, step = self.frame.select(names), step_of(len(self.frame))
+        columns = [*self.frame.columns]
+        frame = self.frame[:, [columns.index(name) for name in names]]
+        step = step_of(len(self.frame))
         _check(rows, len(frame))
         chosen = frame[list(rows)].to_native()
         return chosen, (frame if step == 1 else frame[::step]).to_native() if sample else None
@@ -160,6 +166,11 @@ class _Csv(TableFile):
         return Source.of(self.path)
 
     @property
+    def dialect(self) -> Dialect:
+        its: Dialect = self._source.dialect
+        return its
+
+    @property
     def columns(self) -> Sequence[str]:  # type: ignore[override]
         return list(self._source.schema.names)
 
@@ -196,7 +207,7 @@ def features_of_run(columns: str | None, model: Any, source: Source, others: lis
         names = [name.strip() for name in columns.split(",")]
     else:
         rest = [name for name in source.schema.names if name not in others]
-        names = [*files.features_of(model)] or rest
+        names = [*files.features_of(model, source.schema.names)] or rest
     check_columns("the table", source.schema.names, names)
     return names
 
@@ -205,7 +216,9 @@ def background_of_run(path: Path | None, source: Source, columns: list[str]) -> 
     """Read or sample the table from which bins are learnt, as the library of most models: pandas."""
     if path is not None:
         table = files.read_table(path)
-        return (table.select(columns) if set(columns) <= set(table.columns) else table).to_native()
+        names = Names(table.columns)
+        places = [names.called(name) for name in columns]
+        return (table[:, [its[0] for its in places]] if all(places) else table).to_native()
     from limes.scale._sources import decimated
 
     require("pandas", "limes explain-table without --background", package="'limes[pandas]'")

@@ -17,6 +17,7 @@ from limes._explainers.masked import InputPart
 from limes._explainers.splits import WORD, of_tokens
 from limes._explainers.tables.part import TablePart
 from limes._explainers.text import TextPart
+from limes._names import names_of_frame, refuse_repeats
 from limes.exceptions import InputError
 from limes.models._documents import VECTORIZERS, steps_of
 from limes.models._identity import qualified_name
@@ -48,12 +49,20 @@ def parts_of_table(model: Any, background: Any) -> dict[str, InputPart]:
     parts: dict[str, InputPart] = {name: TextPart(split=_split(one)) for name, one in texts.items()}
     rest = [name for name in used if name not in texts]
     if rest:
-        table = nw.from_native(background, eager_only=True)
+        table = _opened(background)
         if missing := [name for name in rest if name not in table.columns]:
             raise InputError(f"the background lacks the columns {missing}, which the model takes")
         row = next(name for name in _ROW if name not in texts)
         parts[row] = TablePart(background=table.select(rest).to_native())
     return parts
+
+
+def _opened(frame: Any) -> nw.DataFrame[Any]:
+    try:
+        return nw.from_native(frame, eager_only=True)
+    except nw.exceptions.DuplicateError:
+        refuse_repeats(names_of_frame(frame))
+        raise
 
 
 def _every_step(model: Any) -> list[Any]:
@@ -123,7 +132,7 @@ def rows_of(inputs: Any, parts: Mapping[str, InputPart]) -> list[Any] | None:
     """The rows of a table, as mappings of the columns that parts take; None if it is no table."""
     if isinstance(inputs, Mapping) or not hasattr(inputs, "columns"):
         return None
-    table = nw.from_native(inputs, eager_only=True)
+    table = _opened(inputs)
     cells = {name for part in parts.values() if isinstance(part, TablePart) for name in part.columns}
     chosen = [name for name in table.columns if name in cells or name in parts]
     return list(table.select(chosen).rows(named=True))

@@ -170,6 +170,12 @@ def examined(explanation: Explanation, output: Ints, outputs: Sequence[str]) -> 
 SAMPLED_ALONE = "sampled, as its expectation is not exact"
 
 
+def fixed_warnings(remark: str, spread: float) -> tuple[RowWarning, ...]:
+    """Warnings that a model was fitted on other columns, "" if not, and that its answers vary."""
+    columns = (RowWarning(remark, "columns"),) if remark else ()
+    return columns + repetitions(spread)
+
+
 def repetitions(spread: float) -> tuple[RowWarning, ...]:
     """Warn of a model whose answers to one input differ by this ``spread``."""
     return tuple(RowWarning(text, "inconsistent") for text in repetition_warnings(spread))

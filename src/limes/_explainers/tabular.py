@@ -66,7 +66,8 @@ class TabularExplainer(Described):
     background
         Table or array (n, d), from which bins, frequencies and the laws inside bins are learnt. pandas,
         polars, pyarrow, numpy, lists. The model is called with tables of the same kind, names, categories
-        and dtypes (integer columns become float64 where their perturbed values are not integers). Times,
+        and dtypes (integer columns become float64 where their perturbed values are not integers), and with
+        columns in the order in which it was fitted on them, if it knows their names. Times,
         dates and durations are treated as numbers of days, periods and decimals as numbers; conditions
         show them in their original form, and slopes are per day or per period.
     output
@@ -89,7 +90,8 @@ class TabularExplainer(Described):
         "truncnorm" or "uniform". "joint": the background's own rows, with their dependence, each weighted by
         the cells it changes; standard errors refer to the population they were drawn from.
     categorical
-        Names or positions of columns to treat as categories; text, booleans and categoricals always are.
+        Names or positions of columns to treat as categories; text, booleans and categoricals always are. A
+        name is that of the table, of whatever type, or its text.
     bandwidth
         ν > 0, or infinity; the default is 0.75 √d.
     weights
@@ -192,7 +194,7 @@ class TabularExplainer(Described):
         chosen = complete(TabularExplainer, options)
         automatic = isinstance(bins, str) and bins == "auto"
         passed, (model, output) = model, behind_method(model, output)
-        self._background = Table.fit(background, categorical=categorical)
+        self._background = Table.fit(background, categorical=categorical).for_model(model)
         output = positions_of_names(
             model, output, lambda: names_of_answers(model, self._background.decode, self._background.matrix)
         )
@@ -244,8 +246,9 @@ class TabularExplainer(Described):
 
     @property
     def model_warnings(self) -> tuple[str, ...]:
-        """Warnings about the model that hold for every row, such as varying answers to the same input."""
-        return repetition_warnings(self._model.bound.reading.spread)
+        """Warnings about the model that hold for every row: of other columns, or of varying answers."""
+        remark = self._model.table.remark
+        return (*filter(None, [remark]), *repetition_warnings(self._model.bound.reading.spread))
 
     def fill_pool(self, *, progress: bool = True, workers: int = 1) -> None:
         """Fill the pool now, for copies of the explainer, in ``workers`` threads and with a ``progress`` bar.
@@ -285,6 +288,11 @@ class TabularExplainer(Described):
     def feature_names(self) -> tuple[str, ...]:
         """Names of the columns."""
         return self._background.names
+
+    @property
+    def column_keys(self) -> Mapping[str, Any]:
+        """The table's own names of the columns, by their texts."""
+        return dict(zip(self._background.names, self._background.keys.names, strict=True))
 
     @one_blas_thread()
     def __call__(self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1) -> Explanation:

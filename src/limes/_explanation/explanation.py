@@ -24,6 +24,7 @@ from limes._explanation.record import RowWarning, largest_bars, of_outputs, reco
 from limes._explanation.rules import Certificate
 from limes._explanation.selection import (
     by_size,
+    feature_names_of,
     is_single,
     name_positions,
     row_positions,
@@ -240,7 +241,7 @@ class Explanation(Page):
         InputError
             If the explanation comes from JSON or a pickle.
         """
-        return self._computed("effects").effects(self.feature_names, self.output_names, self.predictions)
+        return self._computed("effects").effects(feature_names_of(self), self.output_names, self.predictions)
 
     @property
     def contributions(self) -> Contributions:
@@ -367,8 +368,8 @@ class Explanation(Page):
     def __getitem__(self, key: Any) -> Self:
         """Select rows, features and outputs: ``e[0]``, ``e["L3"]``, ``e[:, "bmi"]``, ``e[..., -1]``.
 
-        Rows are selected by position, or a name that is a text. They and features keep their axis; one output
-        drops it.
+        Rows are selected by position, or a name that is a text; columns by the table's own name of whatever
+        type, its text, or position. Rows and features keep their axis; one output drops it.
 
         Raises
         ------
@@ -376,13 +377,20 @@ class Explanation(Page):
             No row, feature or output has this name; it is a KeyError and an `InputError`.
         IndexError
             A position, or the length of a mask, does not fit.
+        InputError
+            A whole number is the name of one column and the position of another.
         """
         row, feature, output = split_key(key)
         rows = row_positions(row, self.ids)
-        columns = name_positions(feature, self.feature_names, "feature")
+        features = self.feature_names if isinstance(feature, slice) else feature_names_of(self)
+        columns = name_positions(feature, features, "feature")
         outputs = name_positions(output, self.output_names, "output")
+        return self._at(rows, columns, outputs, drops_axis=is_single(output))
+
+    def _at(self, rows: Ints, columns: Ints, outputs: Ints, *, drops_axis: bool = False) -> Self:
+        """Return these positions of rows, features and outputs."""
         positions = {"n": rows, "d": columns, "k": outputs}
-        stored, drops_axis = self._stored(), is_single(output)
+        stored = self._stored()
         several = self.values.ndim == 3
         part = partial(selected, positions=positions, several=several, drops_axis=drops_axis)
         for name, axes in ARRAYS.items():
@@ -412,7 +420,7 @@ class Explanation(Page):
             raise InputError(f"top(k={k!r}): k is the number of features; pass 1 or more")
         # the sum orders as the mean does, and is defined without rows
         sizes = np.abs(self.values).sum(axis=(0, *range(2, self.values.ndim)))
-        return self[:, by_size(sizes)[:k]]
+        return self._at(np.arange(len(self)), by_size(sizes)[:k], np.arange(len(self.output_names)))
 
     def reasons(
         self,

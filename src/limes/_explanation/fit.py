@@ -15,7 +15,7 @@ the `RowFits` are made, when they are first read. JSON and pickles store the num
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, overload
@@ -26,6 +26,7 @@ from limes._explanation.contributions import Contributions
 from limes._explanation.drawing import Card, Printable, drawer
 from limes._explanation.selection import shown_of
 from limes._explanation.wording import difference
+from limes._names import AmbiguousNameError, Names, is_whole, text_of
 from limes.exceptions import InputError, ModelError
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ class Effects(Sequence[Effect], _Drawn):
         rows_from: Callable[[int], Callable[[int, int, int], Effect]],
         rows: int,
         outputs: Sequence[str],
-        features: Sequence[str],
+        features: Names,
         shown: Sequence[int],
         positions: range | None = None,
     ) -> None:
@@ -166,10 +167,10 @@ class Effects(Sequence[Effect], _Drawn):
         return tuple(self._outputs[k] for k in self._shown)
 
     @overload
-    def __getitem__(self, key: int | str) -> Effect: ...
+    def __getitem__(self, key: Hashable) -> Effect: ...
     @overload
     def __getitem__(self, key: slice) -> Effects: ...
-    def __getitem__(self, key: int | str | slice) -> Effect | Effects:
+    def __getitem__(self, key: Hashable | slice) -> Effect | Effects:
         """Return an effect by position or by the name of its column, or a slice of them.
 
         By name, the effect on the positive class of two is returned.
@@ -177,14 +178,29 @@ class Effects(Sequence[Effect], _Drawn):
         Raises
         ------
         InputError
-            If no column has this name, or several rows or other outputs have it.
+            If no column has this name, several rows or other outputs have it, or a whole number is the name
+            of one column and the position of another.
         """
         if isinstance(key, slice):
             axes = self._rows, self._outputs, self.features, self._shown
             return Effects(self._rows_from, *axes, self._positions[key])
-        if isinstance(key, str):
+        named = self.features.called(key)
+        if not is_whole(key) or (named and not -len(self) <= key < len(self)):
             return self._at(self._named(key))
-        return self._at(self._positions[key])
+        position = self._positions[key]
+        if named and position % len(self.features) not in named:
+            raise AmbiguousNameError(
+                f"{key!r} is the name of a column, and the position of another one's effect: pass a text, "
+                f"effects[{text_of(key)!r}], or a slice, effects[{key!r}:][0]"
+            )
+        return self._at(position)
+
+    def __iter__(self) -> Iterator[Effect]:
+        return map(self._at, self._positions)
+
+    def at(self, position: int) -> Effect:
+        """Return the effect at a position, whatever columns are called."""
+        return self._at(self._positions[position])
 
     def _at(self, position: int) -> Effect:
         row, output, feature = self._place(position)
@@ -194,12 +210,13 @@ class Effects(Sequence[Effect], _Drawn):
         row, rest = divmod(position, len(self._outputs) * len(self.features))
         return (row, *divmod(rest, len(self.features)))
 
-    def _named(self, name: str) -> int:
+    def _named(self, name: Any) -> int:
         """Return the position of the one effect of a column."""
-        features, shown = self.features, set(self._shown)
-        named = [p for p in self._positions if features[p % len(features)] == name]
+        features, shown = set(self.features.called(name)), set(self._shown)
+        named = [p for p in self._positions if p % len(self.features) in features]
         if not named:
-            raise InputError(f"no column is called {name!r}; use one of {', '.join(dict.fromkeys(features))}")
+            texts = dict.fromkeys(map(text_of, self.features.names))
+            raise InputError(f"no column is called {name!r}; use one of {', '.join(texts)}")
         if len(named) > 1:
             named = [p for p in named if self._place(p)[1] in shown]
         if len(named) == 1:
@@ -360,13 +377,14 @@ class Fit:
                 hidden = np.full(shape, np.nan) if fit.hidden is None else fit.hidden[self.features]
                 yield value[self.outputs], error[self.outputs], hidden[:, self.outputs]
 
-    def effects(self, names: Sequence[str], outputs: Sequence[str], predictions: Floats) -> Effects:
+    def effects(self, names: Names, outputs: Sequence[str], predictions: Floats) -> Effects:
         """Effects of the chosen columns, row by row and output by output, under these names.
 
         ``predictions`` (n,) or (n, k) show whether the outputs are two classes.
         """
         shown = shown_of(predictions) if self.several else [0]
-        rows_from = lru_cache(maxsize=1)(partial(self._effects, names, outputs))
+        texts = [*map(text_of, names.names)]
+        rows_from = lru_cache(maxsize=1)(partial(self._effects, texts, outputs))
         return Effects(rows_from, len(self.rows), outputs, names, shown)
 
     def _effects(

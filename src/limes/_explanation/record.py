@@ -31,6 +31,7 @@ CODES: Mapping[str, str] = {
     "hidden effect": "a column's whole effect is a fifth or more of how the model varies around the row, "
     "and its coefficient tells next to nothing of it",
     "inconsistent": "the model answers differently for the same input",
+    "columns": "the model was fitted on columns of other names",
     "unchanged": "the model answers the same whatever is changed",
     "errors": "standard errors are not to be trusted",
     "tolerance": "errors are larger than the tolerance, or than 1.5 % of the largest coefficient",

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes._arrays import are_probabilities
+from limes._checks import did_you_mean
+from limes._names import AmbiguousNameError, Names, is_whole, text_of
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 _ALL = slice(None)
 _LISTED = 20  # names in a message
+# Facts of the provenance of texts, images and series, whose features are no columns
+_OF_INPUTS = ("spans", "superpixels", "stretches", "pictures")
 
 
 class UnknownNameError(InputError, KeyError):
@@ -69,7 +73,7 @@ def is_single(part: Any) -> bool:
 def row_positions(part: Any, ids: Sequence[Any]) -> NDArray[np.intp]:
     """Return the positions of rows, by position or by a text that names them; numbers are positions."""
     try:
-        return name_positions(part, [name if isinstance(name, str) else None for name in ids], "row")
+        return name_positions(part, ids, "row")
     except UnknownNameError as error:
         name = next(piece for piece in ([part] if isinstance(part, str) else part) if isinstance(piece, str))
         raise UnknownNameError(
@@ -85,48 +89,94 @@ def single_row(explanation: Any, row: int | str) -> Any:
     return one
 
 
-def name_positions(part: Any, names: Sequence[str | None], what: str) -> NDArray[np.intp]:
-    """Return the positions among `names` that a part of a key selects; `what` names them in errors."""
+def feature_names_of(explanation: Any) -> Names:
+    """Return the names by which features are found: those of the user's table, where it is at hand.
+
+    Words are no names of columns: they may be numbers, and whole numbers are positions then.
+    """
+    keys: Mapping[str, Any] = getattr(explanation.explainer, "column_keys", {})
+    by_text = not any(fact in explanation.provenance for fact in _OF_INPUTS)
+    return Names([keys.get(name, name) for name in explanation.feature_names], by_text=by_text)
+
+
+def by_feature(option: str, values: Mapping[Any, Any], explanation: Any) -> dict[str, Any]:
+    """Return the values of a mapping by the texts of the features that its keys name."""
+    names, texts = feature_names_of(explanation), {}
+    for name, value in values.items():
+        positions = names.positions(name)
+        if not positions:
+            raise InputError(
+                f"{option}: there is no feature {name!r}{did_you_mean(name, explanation.feature_names)}"
+            )
+        texts[explanation.feature_names[positions[0]]] = value
+    return texts
+
+
+def name_positions(part: Any, names: Names | Sequence[Any], what: str) -> NDArray[np.intp]:
+    """Return the positions among `names` that a part of a key selects; `what` names them in errors.
+
+    Whole numbers are positions among a sequence; among `Names` they may also be names.
+    """
     size = len(names)
     if isinstance(part, slice):
         return np.arange(size)[part]
-    if is_single(part):
-        pieces = [part]
-    elif isinstance(part, list | tuple | range):
-        pieces = list(part)
-    elif hasattr(part, "__array__") and np.ndim(part) == 1:
-        pieces = list(np.asarray(part))
-    else:
-        raise InputError(
-            f"{part!r} selects no {what}; pass a position, a slice, a mask or a list"
-            + ("" if what == "row" else ", or a name")
-        )
+    if not isinstance(names, Names) and is_whole(part):
+        return np.array([_position(int(part), size, what)], dtype=np.intp)
+    labels = names if isinstance(names, Names) else Names(names, by_text=False)
+    pieces = _pieces(part, labels, what)
     if pieces and all(isinstance(piece, bool | np.bool_) for piece in pieces):
-        if len(pieces) != size:
+        called = [labels.called(piece) for piece in pieces]
+        if len(pieces) == size:
+            if all(called) and [*np.flatnonzero(pieces)] != [i for its in called for i in its]:
+                raise AmbiguousNameError(
+                    f"{part!r} is a mask of the {what}s, and these are their names: pass texts, "
+                    f"{[*map(text_of, pieces)]}, or positions"
+                )
+            return np.flatnonzero(pieces)
+        if not all(called):
             raise IndexError(f"The mask has {len(pieces)} entries; pass one for each {what}: {size}")
-        return np.flatnonzero(pieces)
-    return np.array([i for piece in pieces for i in _one(piece, names, what)], dtype=np.intp)
+    return np.array([i for piece in pieces for i in _one(piece, labels, what)], dtype=np.intp)
 
 
-def _one(piece: Any, names: Sequence[str | None], what: str) -> list[int]:
-    size = len(names)
-    if isinstance(piece, str):
-        if positions := [position for position, name in enumerate(names) if name == piece]:
-            return positions
-        named = [name for name in names if name is not None]
-        if not named:
-            raise UnknownNameError(f"There is no {what} {piece!r}: {what}s have positions, counted from 0.")
-        close = get_close_matches(piece, named, n=1, cutoff=0.4)
-        guess = f" Did you mean {close[0]!r}?" if close else ""
-        more = f" and {len(named) - _LISTED} more" if len(named) > _LISTED else ""
-        listed = ", ".join(map(repr, named[:_LISTED]))
-        raise UnknownNameError(f"There is no {what} {piece!r}.{guess} The {what}s are {listed}{more}.")
-    if isinstance(piece, bool | np.bool_) or not isinstance(piece, int | np.integer):
+def _pieces(part: Any, names: Names, what: str) -> list[Any]:
+    if names.called(part):
+        return names.pieces(part)
+    if is_single(part):
+        return [part]
+    if isinstance(part, list | tuple | range):
+        return [*part]
+    if hasattr(part, "__array__") and np.ndim(part) == 1:
+        return [*np.asarray(part)]
+    raise InputError(
+        f"{part!r} selects no {what}; pass a position, a slice, a mask or a list"
+        + ("" if what == "row" else ", or a name")
+        + did_you_mean(part, map(text_of, names.names)) * (what != "row")
+    )
+
+
+def _one(piece: Any, names: Names, what: str) -> list[int]:
+    positions = names.positions(piece)
+    if positions:
+        return positions
+    if is_whole(piece):
+        return [_position(int(piece), len(names), what)]
+    if not isinstance(piece, str):
         raise InputError(f"{piece!r} of type {type(piece).__name__} is no position of a {what}")
+    named = names.texts
+    if not named:
+        raise UnknownNameError(f"There is no {what} {piece!r}: {what}s have positions, counted from 0.")
+    close = get_close_matches(piece, named, n=1, cutoff=0.4)
+    guess = f" Did you mean {close[0]!r}?" if close else ""
+    more = f" and {len(named) - _LISTED} more" if len(named) > _LISTED else ""
+    listed = ", ".join(map(repr, named[:_LISTED]))
+    raise UnknownNameError(f"There is no {what} {piece!r}.{guess} The {what}s are {listed}{more}.")
+
+
+def _position(piece: int, size: int, what: str) -> int:
     if not -size <= piece < size:
         number = "is 1" if size == 1 else f"are {size}"
         raise IndexError(f"There is no {what} {piece}: there {number}, counted from 0")
-    return [int(piece) % size]
+    return piece % size
 
 
 def shown_of(predictions: Floats) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Never
 
@@ -19,7 +19,7 @@ from limes._checks import (
     refuse_unknown,
 )
 from limes._explainers.options import SamplingOptions
-from limes._explainers.results import compute_each, interrupted, reason_of, repetitions, score_warnings
+from limes._explainers.results import compute_each, fixed_warnings, interrupted, reason_of, score_warnings
 from limes._explainers.tables.table import ids_of
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
@@ -204,7 +204,7 @@ class SparseExplainer(Described):
         samples: int = 1000,
         solver: str = "projection",
         literals: Literals | None = None,
-        exclude: Sequence[str] = (),
+        exclude: Sequence[Any] = (),
         neighbourhood: str | None = None,
         values: tuple[float, float] = SIGNS,
         confidence: float = 0.95,
@@ -238,6 +238,7 @@ class SparseExplainer(Described):
         if self._rows.width is not None:
             self._rows.positions(self._exclude, self._rows.width)
         model, output = behind_method(model, output)
+        self._rows = self._rows.for_model(model)
         check_columns(model, self._rows)
         self._output = resolve(model, output)
         self._ask = OneOutput(ModelCaller(model, self._output, self._rows.decode), self._output)
@@ -354,7 +355,7 @@ class SparseExplainer(Described):
 
     @one_blas_thread()
     def __call__(
-        self, X: Any, *, exclude: Sequence[str] = (), progress: bool = True, workers: int = 1
+        self, X: Any, *, exclude: Sequence[Any] = (), progress: bool = True, workers: int = 1
     ) -> Explanation:
         """Explain one row or many.
 
@@ -410,7 +411,7 @@ class SparseExplainer(Described):
         *,
         below: float | None = None,
         above: float | None = None,
-        exclude: Sequence[str] = (),
+        exclude: Sequence[Any] = (),
     ) -> Contrast:
         """Find as few columns of one row as can be whose change takes the prediction beyond a threshold.
 
@@ -510,10 +511,10 @@ class SparseExplainer(Described):
         texts = [self._text(row, values[i] * at_rows[i], rules[i], chosen[i]) for i, row in enumerate(rows)]
         calls = np.array([rule.calls for rule in rules])
         calls[0] += 0 if model.method == "exact" or None in self._repetition else CHECK_CALLS
-        repetition = repetitions(self._spread_of_answers(model, rows.shape[1]))
+        fixed = fixed_warnings(self._rows.remark, self._spread_of_answers(model, rows.shape[1]))
         predictions = np.array([rule.target for rule in rules])
         scores = self._scores_of(predictions)
-        repetition += scores
+        fixed += scores
         refusals = {i: rule.refusal for i, rule in enumerate(rules) if rule.refusal}
         is_share = self._output.method == "predict_proba" and not scores
         return Explanation(
@@ -532,7 +533,7 @@ class SparseExplainer(Described):
             controls=tuple("none" if rule.refusal else "" for rule in rules) if refusals else None,
             calls=calls,
             row_converged=np.array([rule.meets and rule.is_accurate for rule in rules]),
-            row_warnings=tuple(repetition + rule_warnings(rule) for rule in rules),
+            row_warnings=tuple(fixed + rule_warnings(rule) for rule in rules),
             provenance={
                 **self._provenance,
                 **({"quantity": SCORE} if scores else {}),
@@ -651,8 +652,8 @@ def _check_box(box: Any, intercept: bool, solver: str) -> float | None:
     return check_size("box", box)
 
 
-def _check_names(option: str, names: Any) -> tuple[str, ...]:
+def _check_names(option: str, names: Any) -> tuple[Any, ...]:
     """Return names as a tuple; one text would be taken for its letters."""
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+    if isinstance(names, str) or not isinstance(names, Iterable):
         raise InputError(f"{option} must be a list of names, got {names!r}")
     return tuple(names)

@@ -8,7 +8,7 @@ literals (:class:`LiteralRows`), or are rows of a table whose columns keep their
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,7 @@ from limes._explainers.reading import even_positions, shuffled
 from limes._explainers.tables.laws import Writer, between_cells, cell_texts, number_texts, writer_of
 from limes._explainers.tables.table import Table
 from limes._explanation.wording import count
+from limes._names import Names, text_of
 from limes._rules.bounds import Box
 from limes._rules.neighbourhood import (
     FLIP_LAWS,
@@ -37,6 +38,7 @@ from limes.designs._bins import bin_edges
 from limes.designs._marginals import BinCells, Marginal, binned, categorical
 from limes.exceptions import InputError
 from limes.models._reading import Schema
+from limes.models.forms._base import Form
 
 # Rows whose cells are cached: each is looked up several times
 _ROWS = 4096
@@ -335,12 +337,21 @@ class SignRows:
     counts_facts = False  # the paper's literals count +1 and -1
     schema: Schema | None = None
     width: int | None = None
+    remark = ""  # where the model was fitted on other columns
 
     def __init__(self, law: str = "literal", values: tuple[float, float] = SIGNS) -> None:
         self._law, self.values = law, values
 
     def decode(self, x: Floats) -> Any:
         return x
+
+    def for_model(self, model: Any) -> SignRows:  # noqa: ARG002 - literals have no order of the model's
+        """Return the rows as a model takes them."""
+        return self
+
+    def form_of(self, form: Form) -> Form:
+        """Return a form over rows as the model takes them as one over these rows."""
+        return form
 
     def encode(self, X: Any) -> Floats:
         rows = np.atleast_2d(np.asarray(X))
@@ -383,16 +394,19 @@ class SignRows:
 
     def positions(self, names: Sequence[Any], size: int) -> Ints:
         """Return the features of these names, of ``size`` in all."""
-        features = self._features(size)
-        for name in names:
-            if name not in features:
-                advice = did_you_mean(name, features)
-                raise InputError(f"exclude= names {name!r}, which is no {self.kind}{advice}")
-        return np.array(sorted({j for name in names for j in features[name]}), dtype=np.int64)
+        every = [self._positions(name, size) for name in names]
+        return np.array(sorted({j for its in every for j in its}), dtype=np.int64)
 
-    def _features(self, size: int) -> dict[str, Sequence[int]]:
-        """Return the features by the names that stand for them."""
-        return {name: (j,) for j, name in enumerate(self.names(size))}
+    def _positions(self, name: Any, size: int) -> Sequence[int]:
+        """Return the features that a name, or a position, stands for."""
+        return self._called(Names(self.names(size)), name)
+
+    def _called(self, names: Names, name: Any) -> Sequence[int]:
+        positions = names.positions(name)
+        if not positions:
+            advice = did_you_mean(name, map(text_of, names.names))
+            raise InputError(f"exclude= names {name!r}, which is no {self.kind}{advice}")
+        return positions
 
     def coverage(self, row: Floats, features: Ints) -> float | None:  # noqa: ARG002 - there is no background
         """Return the share of background rows with the row's facts in these features; None without any."""
@@ -449,12 +463,12 @@ class LiteralRows(SignRows):
             facts.extend((self.condition(row, j), float(u[j])) for j in chosen.tolist())
         return facts
 
-    def _features(self, size: int) -> dict[str, Sequence[int]]:
-        owners = self._literals.owners
-        columns = {
-            name: np.flatnonzero(owners == j).tolist() for j, name in enumerate(self._literals.table.names)
-        }
-        return columns | super()._features(size)
+    def _positions(self, name: Any, size: int) -> Sequence[int]:
+        literals = Names(self.names(size)).called(name)
+        if literals:
+            return literals
+        (column,) = self._called(self._literals.table.keys, name)
+        return np.flatnonzero(self._literals.owners == column).tolist()
 
     def coverage(self, row: Floats, features: Ints) -> float | None:
         same = self._literals.background_signs(features) == self.signs(row)[features]
@@ -473,6 +487,15 @@ class TableRows(SignRows):
         self._literals = literals
         self.width = len(literals.columns)
         self.schema = literals.table.schema
+
+    def for_model(self, model: Any) -> TableRows:
+        table = self._literals.table.for_model(model)
+        rows = TableRows(replace(self._literals, table=table), self._law)
+        rows.remark = table.remark
+        return rows
+
+    def form_of(self, form: Form) -> Form:
+        return self._literals.table.form_of(form)
 
     def decode(self, x: Floats) -> Any:
         return self._literals.table.decode(x)
@@ -498,6 +521,9 @@ class TableRows(SignRows):
 
     def names(self, size: int) -> tuple[str, ...]:  # noqa: ARG002 - the table's own
         return self._literals.table.names
+
+    def _positions(self, name: Any, size: int) -> Sequence[int]:  # noqa: ARG002 - the table's own
+        return self._called(self._literals.table.keys, name)
 
     def conditions(self, row: Floats) -> tuple[str, ...]:
         return self._literals.conditions(row)

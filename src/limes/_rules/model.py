@@ -167,7 +167,7 @@ class RuleModel:
         exact, column = self.method == "exact", self.ask.column
 
         def read(output: Output) -> Form:
-            form = read_output(self.model, output, self.rows.schema)
+            form = self.rows.form_of(read_output(self.model, output, self.rows.schema))
             return form if output.columns is not None or column is None else form.select(column)
 
         tolerance = tolerance_of(self.model)

@@ -14,7 +14,7 @@ import numpy as np
 from limes._arrays import is_wide
 from limes._checks import check_choice, did_you_mean, is_count, require
 from limes._explanation.fit import account_at
-from limes._explanation.selection import single_row
+from limes._explanation.selection import by_feature, single_row
 from limes._explanation.view import (
     MAX_FEATURES,
     Line,
@@ -255,7 +255,8 @@ def reasons(
     check_choice("scale", scale, tuple(_SCALES))
     if scale != "units" and not is_probability(explanation):
         raise InputError(f"scale={scale!r} is for probabilities: pass scale='units'")
-    _check_catalogue(catalogue or {}, explanation.feature_names)
+    catalogue = by_feature("catalogue", catalogue or {}, explanation)
+    _check_catalogue(catalogue)
     one = single_row(explanation, row)
     one = one[..., output_position(one, output)]
     written: dict[str, str] = {}
@@ -270,7 +271,7 @@ def reasons(
     return tuple(
         Reason.of(
             line,
-            _sentence(line, title, catalogue or {}, _effect(line, scale, written.get(line.feature))),
+            _sentence(line, title, catalogue, _effect(line, scale, written.get(line.feature))),
             certain=_is_certain(lines, place),
         )
         for place, line in enumerate(lines[:k])
@@ -289,10 +290,8 @@ _SIGNS = {
 }
 
 
-def _check_catalogue(catalogue: Catalogue, names: tuple[str, ...]) -> None:
+def _check_catalogue(catalogue: Catalogue) -> None:
     for name, entry in catalogue.items():
-        if name not in names:
-            raise InputError(f"catalogue: there is no feature {name!r}{did_you_mean(name, names)}")
         texts = [entry] if isinstance(entry, str) else entry
         is_pair = isinstance(texts, tuple | list) and len(texts) == 2
         if not (isinstance(entry, str) or is_pair) or not all(isinstance(text, str) for text in texts):

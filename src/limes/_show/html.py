@@ -297,7 +297,7 @@ def _sparklines(
         return [None] * len(lines)
     effects = explanation[row].effects[output * len(explanation.feature_names) :]
     try:
-        chosen = [effects[line.position] for line in lines]
+        chosen = [effects.at(line.position) for line in lines]
     except InputError:  # effects of thousands of columns are too large: the page shows coefficients alone
         return [None] * len(lines)
     largest = max((largest_size(effect.values) for effect in chosen), default=0.0) or 1.0

@@ -13,7 +13,7 @@ import numpy as np
 
 from limes._checks import check_choice, did_you_mean
 from limes._explanation.fit import account_at
-from limes._explanation.selection import by_size, name_positions, single_row
+from limes._explanation.selection import by_feature, by_size, feature_names_of, name_positions, single_row
 from limes._explanation.view import (
     OutputView,
     bar_units,
@@ -302,9 +302,9 @@ class Plots:
     @spelled_out
     def dependence(
         self,
-        feature: str | int,
+        feature: Any,
         *,
-        color: str | int | None = None,
+        color: Any = None,
         output: str | int | None = None,
         of: str = "coefficients",
         **options: Unpack[Options],
@@ -314,6 +314,7 @@ class Plots:
         Parameters
         ----------
         feature : name or position
+            As the table names its column, by the text of that, or by position.
         color : name or position
             Another feature, by whose values the dots are coloured.
         output, of, ax, names, title, unit
@@ -353,7 +354,7 @@ class Plots:
 
     def effect(
         self,
-        feature: str | int,
+        feature: Any,
         row: int | str = 0,
         output: str | int | None = None,
         *,
@@ -368,7 +369,7 @@ class Plots:
         """
         position = _feature(self.explanation, feature)
         one = _one_row(self.explanation, row, output)
-        return draw_effect(one.effects[position], ax, title=title, unit=unit, quantity=quantity_of(one))
+        return draw_effect(one.effects.at(position), ax, title=title, unit=unit, quantity=quantity_of(one))
 
     def effects(
         self,
@@ -534,10 +535,8 @@ class Plots:
         return side_by_side(measured, positions, of=of, kind=kind, top=top, sign=sign)
 
     def _canvas(self, options: Options) -> Canvas:
-        features = self.explanation.feature_names
-        if unknown := [name for name in options.get("names") or () if name not in features]:
-            guess = did_you_mean(unknown[0], features)
-            raise InputError(f"names={{{unknown[0]!r}: ...}}: there is no feature {unknown[0]!r}{guess}")
+        if names := options.get("names"):
+            options = {**options, "names": by_feature("names=", names, self.explanation)}
         return Canvas(**options)
 
     def _title_row(self, axes: Axes, row: int | str, view: OutputView, canvas: Canvas) -> None:
@@ -575,8 +574,11 @@ def _measured(explanation: Explanation, of: str) -> Explanation:
     return explanation if of == "coefficients" else in_contributions(explanation)
 
 
-def _feature(explanation: Explanation, feature: str | int) -> int:
-    return int(name_positions(feature, explanation.feature_names, "feature")[0])
+def _feature(explanation: Explanation, feature: Any) -> int:
+    positions = name_positions(feature, feature_names_of(explanation), "feature")
+    if not positions.size:
+        raise InputError(f"{feature!r} is no feature: pass the name of one, or its position")
+    return int(positions[0])
 
 
 def _titled_input(axes: Axes, one: Explanation, title: str | None, of: str) -> Axes:

@@ -121,7 +121,7 @@ class EvaluationTask:
         >>> task.predictions.tolist(), task.typical
         ([5.0], 2.0)
         """
-        table = Table.fit(background)
+        table = Table.fit(background).for_model(model)
         if isinstance(output, list | tuple) and not hasattr(model, "classes_"):
             raise InputError(f"output={output!r}: a task is about one output; pass its position")
         caller = ModelCaller(model, resolve(model, output), table.decode)

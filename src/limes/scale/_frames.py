@@ -26,6 +26,7 @@ from limes._explanation.fit import additive_at
 from limes._explanation.record import of_outputs
 from limes._explanation.view import with_outputs
 from limes._explanation.wording import shorten
+from limes._names import Names, names_of_frame, refuse_repeats, text_of
 from limes._threads import one_blas_thread_in_models
 from limes.exceptions import CellError, InputError, LimesError
 
@@ -164,6 +165,9 @@ def explain_frame(
     schema = schema_of(explainer, layout, account)
     try:
         table = nw.from_native(frame, eager_only=True)
+    except nw.exceptions.DuplicateError:
+        refuse_repeats(names_of_frame(frame))
+        raise
     except TypeError as error:
         raise InputError(
             f"explain_frame takes a pandas, polars or pyarrow table, got {type(frame).__module__}."
@@ -171,9 +175,12 @@ def explain_frame(
             "Spark limes.scale.spark.explain"
         ) from error
     check_keys(keys or (), schema)
-    check_columns("the table", table.columns, [*(keys or ()), *explainer.feature_names])
+    columns = Names(frame.columns if table.implementation.is_pandas_like() else table.columns)
+    copied, features = (
+        places("the table", columns, chosen) for chosen in (keys or (), features_of(explainer))
+    )
     with one_blas_thread_in_models():
-        rows = table.select(explainer.feature_names)
+        rows = table[:, features]
         pieces = [*_explained(rows, explainer.reproducible, account, outputs)]
     good = [(positions, outcome) for positions, outcome in pieces if not isinstance(outcome, str)]
     errors = {int(positions[0]): outcome for positions, outcome in pieces if isinstance(outcome, str)}
@@ -185,7 +192,7 @@ def explain_frame(
     if keys is None:
         keyed = nw.from_dict({"row": positions}, {"row": nw.Int64()}, backend=table.implementation)
     else:
-        keyed = nw.maybe_reset_index(table.select(keys)[positions])
+        keyed = nw.maybe_reset_index(table[:, copied][positions])
     result = nw.concat([keyed, lines], how="horizontal").to_native()
     index = nw.maybe_get_index(table)
     if index is not None:  # else joining the result to its table would pair other rows
@@ -256,11 +263,25 @@ def numbers_of(lines: Any, kind: str, features: Sequence[str]) -> Floats | None:
     return np.column_stack([lines[name].to_numpy() for name in names]).reshape(-1, len(features))
 
 
-def check_columns(where: Any, columns: Sequence[str], needed: Sequence[str]) -> None:
-    missing = [name for name in needed if name not in columns]
+def features_of(explainer: Explainer) -> list[Any]:
+    """The names of an explainer's columns: those of the user's table, where it knows them."""
+    keys: Mapping[str, Any] = getattr(explainer, "column_keys", {})
+    return [keys.get(name, name) for name in explainer.feature_names]
+
+
+def check_columns(where: Any, columns: Sequence[Any], needed: Sequence[Any]) -> None:
+    places(where, Names(columns), needed)
+
+
+def places(where: Any, columns: Names, needed: Sequence[Any]) -> list[int]:
+    """Positions of the columns that are needed, each by its name, or raise InputError."""
+    positions = [columns.called(name) for name in needed]
+    missing = [name for name, its in zip(needed, positions, strict=True) if not its]
     if missing:
-        names = ", ".join(repr(name) + did_you_mean(name, columns) for name in missing[:SHOWN])
-        raise InputError(f"{where} has no column {names}; it has {listed(columns)}")
+        texts = [*map(text_of, columns.names)]
+        names = ", ".join(repr(name) + did_you_mean(name, texts) for name in missing[:SHOWN])
+        raise InputError(f"{where} has no column {names}; it has {listed(texts)}")
+    return [its[0] for its in positions]
 
 
 def check_keys(keys: Sequence[str], result: Mapping[str, Any]) -> None:

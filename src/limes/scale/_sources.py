@@ -22,74 +22,36 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache, cached_property, lru_cache
 from glob import glob, has_magic
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from limes._checks import listed, require
+from limes._dialects import USUAL, Dialect, dialect_of
 from limes.exceptions import InputError
 from limes.scale._frames import check_columns
 from limes.scale._stores import Place, StorePath, checksum, opened, parsed, place_of, streamed
+from limes.scale._typed import DECIMAL_COMMA, Chunk, Unreadable, misfits, typed, with_points
 
 # -- cells ---------------------------------------------------------------------------------------------------
 
 # Bytes of a CSV file from which its columns' types, and the length of its lines, are learnt
 _HEAD = 8 << 20
+# Bytes by which its encoding and its separator are found
+_FIRST = 1 << 20
 # Cells of a column of text that are tried as numbers, and the share that may fail in a column of numbers
 _TRIED, _WRONG = 2000, 0.01
 # pyarrow counts lines from 1, which is the header
 _FIRST_LINE = 2
-# Texts that are null in a column of features, quoted or not: those of pyarrow, which pandas has too
-_NULLS = pa_csv.ConvertOptions().null_values
-# Errors of pyarrow for a cell, and for a type, that cannot be cast
-_CAST_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError)
-
-
-@dataclass(frozen=True)
-class Unreadable:
-    """Rows that exist but cannot be read, and why."""
-
-    num_rows: int
-    reason: str
-
-    def slice(self, start: int, length: int) -> Unreadable:  # noqa: ARG002 - all rows are alike
-        return replace(self, num_rows=length)
-
-
-Chunk: TypeAlias = Any  # pa.Table | Unreadable; pyarrow has no types
-
-
-def typed(
-    rows: Chunk, schema: pa.Schema, loose: Collection[str], *, verbatim: bool = False
-) -> tuple[pa.Table, dict[int, str]]:
-    """Cast rows to a schema; a row with a cell that cannot be read or cast has null there, and a reason.
-
-    A column in ``loose`` may hold fractions where integers are expected. Cells of CSV are trimmed, and texts
-    such as "NA" are null, unless they are ``verbatim``.
-    """
-    if isinstance(rows, Unreadable):
-        nulls = [pa.nulls(rows.num_rows, kind) for kind in schema.types]
-        return pa.table(nulls, schema=schema), dict.fromkeys(range(rows.num_rows), rows.reason)
-    columns: dict[str, Any] = {}
-    reasons: dict[int, str] = {}
-    for name, kind in zip(schema.names, schema.types, strict=True):
-        text, undecodable = _as_text(rows[name], verbatim=verbatim)
-        wider = (pa.float64(),) if name in loose and pa.types.is_integer(kind) else ()
-        columns[name], misfits = _cast(text, kind, *wider)
-        for position, cell in (undecodable | misfits).items():
-            reasons.setdefault(position, f"column {name!r}: {cell!r} is no {_type_name(kind)}")
-    return pa.table(columns), reasons
 
 
 def _check_types(
@@ -128,74 +90,32 @@ def _kind(kind: Any) -> str:
     return "decimal" if pa.types.is_decimal(kind) else str(kind)
 
 
-def _as_text(column: pa.ChunkedArray, *, verbatim: bool) -> tuple[pa.ChunkedArray, dict[int, Any]]:
-    if not pa.types.is_binary(column.type):
-        return column, {}
-    text, wrong = _cast(column, pa.string())
-    if verbatim:
-        return text, wrong
-    blank = pc.is_in(text, pa.array(_NULLS, pa.string()))
-    return pc.utf8_trim_whitespace(_without_cells(text, blank)), wrong
-
-
-def _cast(column: pa.ChunkedArray, *kinds: Any) -> tuple[pa.ChunkedArray, dict[int, Any]]:
-    """Cast to the first kind that takes all cells, else to the last, with null for those that it refuses.
-
-    Returns these cells by position too.
-    """
-    if column.type == kinds[0]:
-        return column, {}
-    for kind in kinds:
-        with suppress(*_CAST_ERRORS):
-            return column.cast(kind), {}
-    positions = [*_misfits(column, kinds[-1])]
-    wrong = {position: column[position].as_py() for position in positions}
-    if len(positions) == len(column):
-        return pa.chunked_array([pa.nulls(len(column), kinds[-1])]), wrong
-    return _without_cells(column, np.isin(np.arange(len(column)), positions)).cast(kinds[-1]), wrong
-
-
-def _without_cells(column: pa.ChunkedArray, blank: Any) -> pa.ChunkedArray:
-    """Return the column with null where ``blank`` is true."""
-    # if_else of pyarrow up to 20 reads texts of a slice from other places than where they are
-    return column.take(pa.array(np.arange(len(column)), mask=np.asarray(blank)))
-
-
-def _misfits(column: pa.ChunkedArray, kind: Any, first: int = 0) -> Iterator[int]:
-    """Positions of cells that cannot be cast, by halving: few wrong cells cost few casts."""
-    try:
-        column.cast(kind)
-    except _CAST_ERRORS:
-        if len(column) == 1:
-            yield first
-            return
-        half = len(column) // 2
-        yield from _misfits(column.slice(0, half), kind, first)
-        yield from _misfits(column.slice(half), kind, first + half)
-
-
-def _type_name(kind: Any) -> str:
-    if pa.types.is_integer(kind):
-        return "whole number"
-    return "number" if pa.types.is_floating(kind) else str(kind)
-
-
 def _csv_schema(path: Place) -> pa.Schema:
     """Columns, of types that all cells of the first 8 MiB have; of numbers if 99 in a hundred are."""
+    dialect = csv_dialect(path)
     with (
         streamed(path, _compression(path)) as text,
-        pa_csv.open_csv(text, **_csv_options([], block_size=_HEAD)) as reader,
+        pa_csv.open_csv(text, **_csv_options([], dialect, block_size=_HEAD)) as reader,
     ):
         _check_repeats(path, reader.schema.names)
         head = next(iter(reader), pa.table([pa.nulls(0)] * len(reader.schema), reader.schema.names))
-        return pa.schema([_csv_field(field, head[field.name]) for field in reader.schema])
+        stated = DECIMAL_COMMA if dialect.decimal == "," else None
+        fields = [field.with_metadata(stated) for field in reader.schema]
+        return pa.schema([_csv_field(field, head[field.name]) for field in fields])
+
+
+def csv_dialect(path: Place) -> Dialect:
+    """How a CSV file is written, by its first bytes."""
+    with streamed(path, _compression(path)) as text:
+        head = text.read(_FIRST)
+    return dialect_of(head, ends=len(head) < _FIRST)
 
 
 def _csv_field(field: pa.Field, cells: Any) -> pa.Field:
     """Make an empty column, and one with few cells that are no numbers, a column of numbers."""
     if pa.types.is_string(field.type):
-        sample = cells.drop_null().slice(0, _TRIED)
-        wrong = sum(1 for _ in _misfits(sample, pa.float64()))
+        sample = pa.chunked_array([cells.drop_null().slice(0, _TRIED)])
+        wrong = sum(1 for _ in misfits(with_points(sample, field), pa.float64()))
         return field.with_type(pa.float64()) if wrong <= _WRONG * len(sample) else field
     return field.with_type(pa.float64()) if pa.types.is_null(field.type) else field
 
@@ -216,7 +136,9 @@ def _csv_chunks(path: Place, columns: Sequence[str]) -> Iterator[Chunk]:
     malformed: list[Any] = []
     # "" in quotes is a text; which other texts are null depends on whether the column is a key
     convert: dict[str, Any] = {"null_values": [""], "quoted_strings_can_be_null": False}
-    options = _csv_options(malformed, column_types=dict.fromkeys(columns, pa.binary()), **convert)
+    options = _csv_options(
+        malformed, csv_dialect(path), column_types=dict.fromkeys(columns, pa.binary()), **convert
+    )
     try:
         with streamed(path, _compression(path)) as text, pa_csv.open_csv(text, **options) as reader:
             _check_repeats(path, reader.schema.names)
@@ -228,7 +150,9 @@ def _csv_chunks(path: Place, columns: Sequence[str]) -> Iterator[Chunk]:
         ) from error
 
 
-def _csv_options(malformed: list[Any], block_size: int = 1 << 20, **convert: Any) -> dict[str, Any]:
+def _csv_options(
+    malformed: list[Any], dialect: Dialect, block_size: int = 1 << 20, **convert: Any
+) -> dict[str, Any]:
     """Options of pyarrow's reader; lines with too few or too many cells are appended to ``malformed``."""
 
     def skip(line: Any) -> str:
@@ -236,9 +160,15 @@ def _csv_options(malformed: list[Any], block_size: int = 1 << 20, **convert: Any
         return "skip"
 
     return {
-        "read_options": pa_csv.ReadOptions(use_threads=False, block_size=block_size),
-        "parse_options": pa_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip),
-        "convert_options": pa_csv.ConvertOptions(strings_can_be_null=True, **convert),
+        "read_options": pa_csv.ReadOptions(
+            use_threads=False, block_size=block_size, encoding=dialect.encoding
+        ),
+        "parse_options": pa_csv.ParseOptions(
+            delimiter=dialect.separator, newlines_in_values=True, invalid_row_handler=skip
+        ),
+        "convert_options": pa_csv.ConvertOptions(
+            strings_can_be_null=True, decimal_point=dialect.decimal, **convert
+        ),
     }
 
 
@@ -645,6 +575,11 @@ class Source:
         return _kind_of(self.first) == ".csv"
 
     @cached_property
+    def dialect(self) -> Dialect:
+        """How the first file is written."""
+        return csv_dialect(self.first) if self.is_csv else USUAL
+
+    @cached_property
     def names(self) -> dict[str, Place]:
         """Files by their paths below the table's folder; of Iceberg, which has none, by the whole path."""
         base = "" if self.base is None else str(self.base)
@@ -661,7 +596,7 @@ class Source:
         try:
             schema = _csv_schema(self.first) if self.is_csv else parsed(self.first, pq.read_schema)
         except (OSError, pa.ArrowException, UnicodeError) as error:
-            kind = " Tables of text are CSV in UTF-8" if self.is_csv else ""
+            kind = " Tables of text are CSV in UTF-8, UTF-16 or Windows-1252" if self.is_csv else ""
             raise InputError(f"{self.first} could not be read: {error}.{kind}") from error
         _check_repeats(self.first, schema.names)
         schema = schema.remove_metadata()

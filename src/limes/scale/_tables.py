@@ -61,8 +61,9 @@ from limes.scale._parts import (
     run_name,
     writing,
 )
-from limes.scale._sources import Part, Source, typed
+from limes.scale._sources import Part, Source
 from limes.scale._stores import Place, place_of, write_whole
+from limes.scale._typed import typed
 
 # Starts every pickle with the version of limes: another version refuses it
 _HEADER = f"limes {__version__}\n".encode()

@@ -359,7 +359,7 @@ def test_edges_that_are_no_cells_are_refused():
     table = pandas(SPANS)
     for bins, words in {
         "an edge": ({"t": [-np.inf, "noon", np.inf]}, "the edge 'noon' of column 't' is no duration"),
-        "a name": ({"T": [0, 1]}, r"no column 'T' \(did you mean 't'"),
+        "a name": ({"T": [0, 1]}, r"'T' is not a column \(did you mean 't'"),
     }.values():
         with pytest.raises(InputError, match=words):
             limes.TabularExplainer(lambda rows: rows["x"], table, bins=bins)

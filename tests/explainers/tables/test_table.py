@@ -252,9 +252,11 @@ def test_numbers_chosen_as_categories(library):
         assert table.matrix[:, 0].tolist() == [10115.0, 20095.0, 10115.0]
 
 
-def test_a_label_goes_before_a_position():
+def test_a_number_that_is_the_label_of_one_column_and_the_position_of_another_is_refused():
+    """The label used to go first here, and the position in selections of the explanation."""
     frame = pd.DataFrame([[1.0, 2.0]], columns=[1, 0])
-    assert Table.fit(frame, categorical=[0]).numeric.tolist() == [True, False]
+    assert holds(message(lambda: Table.fit(frame, categorical=[0])), ["categorical=0", "'0'", "'1'"])
+    assert Table.fit(frame, categorical=["0"]).numeric.tolist() == [True, False]
 
 
 def test_texts_stay_categories_whatever_is_chosen():
@@ -491,7 +493,7 @@ def test_things_that_are_no_rows(rows, words):
         (None, ["NoneType"]),
         (pl.LazyFrame({"a": [1]}), ["lazy", "collect"]),
         (sparse.csr_matrix((2_000_000, 100)), ["2,000,000 x 100 cells", "at most 1,000,000"]),
-        (pd.DataFrame([[1, 2]], columns=["a", "a"]), ["share a name", "'a'", "rename"]),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), ["share a name", "'a'", "Rename"]),
         (pd.DataFrame([[1, 2]], columns=[1, "1"]), ["share a name", "'1'", "Rename"]),
         (pd.DataFrame({"z": [1j]}), ["'z'", "complex128"]),
         (np.array([[1j]]), ["complex128"]),
@@ -518,7 +520,7 @@ def test_backgrounds_that_cannot_be_used(background, words):
     [
         (["Sex"], ["'Sex'", "did you mean 'sex'?", "'age'"]),
         ([9], ["9", "positions"]),
-        ([-1], ["-1"]),
+        ([-9], ["-9"]),  # -1 is the last column, as in selections
         ([False, True], ["False", "names or positions"]),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import numbers
 from collections.abc import Callable, Sequence
@@ -190,8 +191,18 @@ def _sorted(levels: list[Any], name: str, order: list[Any]) -> list[Any]:
         return [level for level in order if level in present]
     for level in levels:
         if not isinstance(level, (str, *NUMBERS)):
-            raise unreadable(f"column {name!r}", f"object, with {level!r} in it")
+            raise unreadable(f"column {name!r}", f"object, with {level!r} in it", _cast_of(levels))
     return sorted(levels, key=lambda level: (isinstance(level, str), level))
+
+
+def _cast_of(levels: list[Any]) -> str:
+    """What makes a column of times or durations of such cells; "" where nothing does."""
+    if all(isinstance(level, dt.timedelta) for level in levels):
+        return "pandas.to_timedelta(column)"
+    if not all(isinstance(level, dt.date) for level in levels):
+        return ""
+    zones = {getattr(level, "tzinfo", None) for level in levels}
+    return f"pandas.to_datetime(column{', utc=True' if len(zones) > 1 else ''})"
 
 
 def template_of(column: TableColumn, values: Floats, cells: Any) -> Any:
@@ -314,8 +325,10 @@ def _unseen(column: TableColumn, value: Any = None) -> str:
     )
 
 
-def unreadable(where: str, dtype: object) -> InputError:
+def unreadable(where: str, dtype: object, cast: str = "") -> InputError:
+    """The error of cells that are not read; ``cast`` is what makes a column of them that is."""
+    advice = f"pass {cast}" if cast else "turn it into one of these (such as a date into a number of days)"
     return InputError(
-        f"{where} has dtype {dtype}; numbers, booleans, text and categories can be explained: turn "
-        "it into one of these (such as a date into a number of days), or drop it"
+        f"{where} has dtype {dtype}; numbers, booleans, text, categories and columns of times can be "
+        f"explained: {advice}, or drop it"
     )

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limes._arrays import Floats, streams
-from limes._checks import check_choice, did_you_mean
+from limes._checks import check_choice
 from limes._explainers.options import SamplingOptions
 from limes._explainers.tables.columns import TableColumn
 from limes._explainers.tables.table import Table
@@ -166,11 +166,8 @@ def edges_by_column(table: Table, bins: Any) -> Any:
     A mapping has the edges of some columns by name.
     """
     if isinstance(bins, Mapping):
-        for name in bins:
-            if name in table.names:
-                continue
-            raise InputError(f"bins has no column {name!r}{did_you_mean(name, table.names)}")
-        bins = [bins.get(name) for name in table.names]
+        by_position = table.keys.by_position("bins", bins)
+        bins = [by_position.get(j) for j in range(len(table.columns))]
     if not isinstance(bins, list | tuple) or len(bins) != len(table.columns):
         return bins
     return [*map(_edges_as_numbers, table.columns, bins)]

@@ -41,7 +41,7 @@ from limes._explainers.reading import (
     product_rows,
     shuffled,
 )
-from limes._explainers.results import OCCURRING, PERTURBED, RowWarnings, repetitions, sampling_warnings
+from limes._explainers.results import OCCURRING, PERTURBED, RowWarnings, fixed_warnings, sampling_warnings
 from limes._explainers.tables.fits import JointFits, ReadForm, TableFits
 from limes._explainers.tables.laws import (
     Family,
@@ -155,6 +155,7 @@ class TabularModel:
         ``also`` are further rows at which the two must agree. A reading that was ``compared`` on this
         background, under another design, is not compared again, and ``laws`` that are known not learnt.
         """
+        table = table.for_model(model)
         reading = _read(model, options.output, table) if compared is None else compared
         forms = [form for form in (reading.form, reading.margin) if form is not None]
         categories = frozenset().union(*map(category_columns, forms))
@@ -394,7 +395,8 @@ class TabularModel:
             adds_up=add_up_to_one(self.model, resolve(self.model, self.options.output)),
             threshold=self.options.sampling.threshold,
         )
-        return replace(learnt, fixed=repetitions(self.bound.reading.spread) + learnt.fixed)
+        fixed = fixed_warnings(self.table.remark, self.bound.reading.spread)
+        return replace(learnt, fixed=fixed + learnt.fixed)
 
     def warnings_of(
         self,
@@ -554,7 +556,10 @@ def _read(model: Any, output: Any, table: Table) -> Reading:
     if getattr(model, "n_features_in_", len(table.columns)) != len(table.columns):
         # a reader's error about other columns would puzzle the user: the model raises its own
         ask(table.matrix[:2])
-    read = partial(read_output, model, schema=table.schema)
+
+    def read(output: Output) -> Form:
+        return table.form_of(read_output(model, output, table.schema))
+
     has_margin = prediction_method(model, "decision_function") is not None
     margin = margin_of(model, output, read) if has_margin else None
     single = any(column.dtype == np.float32 for column in table.columns)
@@ -718,7 +723,7 @@ class _Binding:
             return ask
 
         def answer(rows: Floats) -> Floats:
-            return output.pick(direct(rows))
+            return output.pick(direct(self.table.as_model_takes(rows)))
 
         rows = few_rows(self.table.matrix)
         return answer if np.array_equal(answer(rows), ask(rows)) else ask

@@ -8,7 +8,6 @@ gets the dtypes and categories that it was trained on.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,29 +20,12 @@ from limes._arrays import EXACT, Bools, Floats, Ints, Objects, Reals, is_wide
 from limes._checks import SHOWN, did_you_mean, listed
 from limes._explainers.tables.columns import TableColumn, encode, learn, template_of, unreadable
 from limes._explainers.tables.quantities import cells_of, column_of, quantity_of
+from limes._names import Names, is_whole, names_of_frame, refuse_repeats, text_of
 from limes.exceptions import CellError, InputError
+from limes.models._algebra import on_columns
+from limes.models._columns import model_order, other_columns
 from limes.models._reading import Schema
-
-
-def column_positions(option: str, chosen: Any, keys: list[Hashable], names: list[str]) -> set[int]:
-    """Positions of the columns that an option names; none for None."""
-    if chosen is None:
-        return set()
-    single = isinstance(chosen, str) or not isinstance(chosen, Iterable)
-    return {_position(option, wanted, keys, names) for wanted in ([chosen] if single else chosen)}
-
-
-def _position(option: str, wanted: Any, keys: list[Hashable], names: list[str]) -> int:
-    if not isinstance(wanted, bool | np.bool_):
-        for labels in (keys, names):
-            if wanted in labels:
-                return labels.index(wanted)
-        if isinstance(wanted, int | np.integer) and 0 <= wanted < len(names):
-            return int(wanted)
-    raise InputError(
-        f"{option}={wanted!r} is not a column{did_you_mean(wanted, names)}: pass names or positions among "
-        f"{listed(names)}"
-    )
+from limes.models.forms._base import Form
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +38,9 @@ class FrameConverter:
         if not self.backend.is_pandas() or type(X) is not self.backend.to_native_namespace().DataFrame:
             return False
         return X.columns is self.labels or bool(X.columns.equals(self.labels))
+
+    def in_order(self, order: Sequence[int]) -> FrameConverter:
+        return self if self.labels is None else replace(self, labels=self.labels.take([*order]))
 
     def restore(self, columns: tuple[TableColumn, ...], matrix: Floats) -> Any:
         usual = all(c.is_plain and c.template is None and c.dtype == np.float64 for c in columns)
@@ -153,7 +138,7 @@ class RawTable(NamedTuple):
     converter: FrameConverter | ArrayConverter | None = None  # None for a single row
 
 
-def match_columns(columns: dict[str, Objects], names: tuple[str, ...]) -> list[Objects]:
+def match_columns(columns: Mapping[str, Objects], names: tuple[str, ...]) -> list[Objects]:
     missing = [name for name in names if name not in columns]
     extra = [name for name in columns if name not in names]
     if missing:
@@ -165,11 +150,10 @@ def match_columns(columns: dict[str, Objects], names: tuple[str, ...]) -> list[O
 
 
 def names_of(raw: RawTable) -> list[str]:
-    names = [f"x{j}" for j in range(len(raw.arrays))] if raw.keys is None else [*map(str, raw.keys)]
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        raise InputError(f"columns share a name: {listed(repeated)}. Rename them")
-    return names
+    if raw.keys is None:
+        return [f"x{j}" for j in range(len(raw.arrays))]
+    refuse_repeats(raw.keys)
+    return [*map(text_of, raw.keys)]
 
 
 def open_table(X: Any) -> RawTable:
@@ -182,6 +166,7 @@ def open_table(X: Any) -> RawTable:
     try:
         table = nw.from_native(X, allow_series=True, pass_through=True)
     except nw.exceptions.DuplicateError as error:
+        refuse_repeats(names_of_frame(X))
         raise InputError(f"columns share a name: rename them. {error}") from error
     if isinstance(table, nw.LazyFrame):
         raise InputError(f"{type(X).__name__} is lazy: collect it into memory first")
@@ -336,15 +321,39 @@ class Table:
     columns: tuple[TableColumn, ...]
     matrix: Floats  # (n, d), read-only
     converter: FrameConverter | ArrayConverter  # makes tables of the background's kind
+    order: tuple[int, ...] | None = None  # of the columns as the model takes them; None: the table's
+    remark: str = ""  # where the model was fitted on other columns
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 
+    @cached_property
+    def keys(self) -> Names:
+        """The user's own names of the columns."""
+        labels = getattr(self.converter, "labels", None)
+        return Names(self.names if labels is None else labels)
+
+    def for_model(self, model: Any) -> Table:
+        """The table of a model: it is given the columns in the order in which it was fitted on them."""
+        named = isinstance(self.converter, FrameConverter)
+        if not named:
+            return self
+        return replace(self, order=model_order(model, self.names), remark=other_columns(model, self.names))
+
     @property
     def schema(self) -> Schema:
-        levels = tuple(c.levels if c.coded else () for c in self.columns)
-        return Schema(self.names, levels, tuple(c.declared for c in self.columns))
+        """The columns as the model takes them."""
+        columns = self.columns if self.order is None else [self.columns[j] for j in self.order]
+        levels = tuple(c.levels if c.coded else () for c in columns)
+        return Schema(tuple(c.name for c in columns), levels, tuple(c.declared for c in columns))
+
+    def form_of(self, form: Form) -> Form:
+        """A form over the columns as the model takes them, as one over the table's."""
+        return form if self.order is None else on_columns(form, self.order, len(self.columns))
+
+    def as_model_takes(self, matrix: Floats) -> Floats:
+        return matrix if self.order is None else matrix[:, self.order]
 
     @cached_property
     def numeric(self) -> Bools:
@@ -363,7 +372,7 @@ class Table:
                 "columns: pass a dataframe, or an array of two dimensions"
             )
         names = names_of(raw)
-        chosen = column_positions("categorical", categorical, raw.keys or [], names)
+        chosen = Names(raw.keys or names).chosen("categorical", categorical)
         columns, encoded = [], []
         for j, values in enumerate(raw.arrays):
             series = raw.series[j] if raw.series else None
@@ -384,9 +393,7 @@ class Table:
 
     def held(self, hold: Any) -> tuple[str, ...]:
         """Names of the columns that ``hold`` names, in their order."""
-        labels = getattr(self.converter, "labels", None)
-        keys = [] if labels is None else [*labels]
-        at = column_positions("hold", hold, keys, [*self.names])
+        at = self.keys.chosen("hold", hold)
         if len(at) == len(self.columns):
             raise InputError("hold= names every column, and nothing is left to change: leave one out")
         return tuple(self.names[j] for j in sorted(at))
@@ -407,7 +414,8 @@ class Table:
         if not columns:
             return self
         chosen = [column.name for j, column in enumerate(self.columns) if column.categorical or j in columns]
-        return Table.fit(self.decode(self.matrix), categorical=chosen)
+        learnt = Table.fit(replace(self, order=None).decode(self.matrix), categorical=chosen)
+        return replace(learnt, order=self.order, remark=self.remark)
 
     def encode(self, X: Any) -> Floats:
         """Turn one row or many into a matrix (m, d); columns match by name, or else by position."""
@@ -465,8 +473,12 @@ class Table:
         return self.is_plain and all(column.dtype == np.float64 for column in self.columns)
 
     def decode(self, matrix: Floats) -> Any:
-        """Turn a matrix (m, d) into a table of the background's kind, names and dtypes."""
-        return self.converter.restore(self.columns, np.asarray(matrix, dtype=np.float64))
+        """Turn a matrix (m, d) into a table as the model takes it, of the background's kind and dtypes."""
+        matrix, converter = np.asarray(matrix, dtype=np.float64), self.converter
+        if self.order is None or not isinstance(converter, FrameConverter):
+            return converter.restore(self.columns, matrix)
+        columns = tuple(self.columns[j] for j in self.order)
+        return converter.in_order(self.order).restore(columns, matrix[:, self.order])
 
     def advice(self, matrix: Floats) -> str:
         """What to do where a model fails on rows (m, d) with fractions in columns of whole numbers."""
@@ -494,6 +506,9 @@ class Table:
         named = isinstance(self.converter, FrameConverter) or not columns.keys().isdisjoint(self.names)
         if raw.keys is not None and named:
             return match_columns(columns, self.names)
+        places = [int(key) for key in raw.keys or () if is_whole(key)]
+        if sorted(places) == [*range(len(self.columns))] == [*range(len(columns))]:
+            return [raw.arrays[place] for place in np.argsort(places)]  # of columns without names
         if len(raw.arrays) != len(self.columns):
             raise InputError(
                 f"got {len(raw.arrays)} columns, expected {len(self.columns)} "

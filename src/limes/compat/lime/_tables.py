@@ -14,6 +14,7 @@ import numpy as np
 from limes._arrays import Bools, Floats, Ints, column_stds
 from limes._expectations.sampled import least_calls
 from limes._explainers.tables.table import Table
+from limes._names import names_of_frame, text_of
 from limes.compat.lime._engines import SCORED_ROWS, Call, DataAdapter, LimesFit
 from limes.compat.lime._leniency import category_columns, column_names
 from limes.compat.lime.discretize import BaseDiscretizer, make_discretizer
@@ -141,6 +142,9 @@ class TableAdapter(_ColumnsAdapter):
         if isinstance(cut, BaseDiscretizer) and not stats:
             # a discretizer cuts the columns that it was made for
             chosen = [j for j in range(np.shape(training_data)[1]) if j not in cut.to_discretize]
+            if hasattr(training_data, "columns"):  # whose names may be numbers, too
+                names_of = [*map(text_of, names_of_frame(training_data))]
+                chosen = [names_of[j] for j in chosen]
         table = Table.fit(training_data, categorical=chosen or None).of_numbers()
         if names is None and hasattr(training_data, "columns"):
             names = table.names

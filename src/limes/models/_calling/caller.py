@@ -15,11 +15,14 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats, are_probabilities
+from limes._checks import listed
+from limes._names import text_of as text_of_name
 from limes._threads import user_blas_threads
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.answers import answers_of, join_targets
 from limes.models._calling.border import FAILURES, Border, failure_text, text_of
 from limes.models._calling.outputs import FirstAnswers, Output, prediction_method
+from limes.models._columns import fitted_names, mangled
 from limes.models._identity import REFIT_ROUNDING, Predict
 
 # (error, attempt = 1, 2, ...) -> seconds to wait before the batch is tried again, or None to give up
@@ -196,14 +199,14 @@ def in_single_precision(table: Any) -> Any:
 
 
 def _other_columns(model: Any, table: Any) -> str:
-    """What to do where a table has more columns than the model was fitted on, or another order; else ""."""
-    fitted, columns = getattr(model, "feature_names_in_", None), getattr(table, "columns", None)
-    if fitted is None or columns is None or [*columns] == [*fitted]:
+    """What to do where a table has more columns than the model was fitted on; else ""."""
+    columns, fitted = getattr(table, "columns", None), fitted_names(model)
+    named = set() if columns is None else {mangled(text_of_name(name)) for name in columns}
+    if not fitted or not {*map(mangled, fitted)} < named:
         return ""
-    if set(fitted) <= set(columns):
-        how = "fewer columns, or in another order"
-        return f"{type(model).__name__} was fitted on {how}: pass background[model.feature_names_in_]"
-    return ""
+    knows = getattr(model, "feature_names_in_", None) is not None
+    names = "model.feature_names_in_" if knows else f"[{listed(fitted)}]"
+    return f"{type(model).__name__} was fitted on fewer columns: pass background[{names}]"
 
 
 # Bytes of a row that is its own key
