@@ -420,7 +420,9 @@ class TabularExplainer(Described):
         other = copy(self)
         reading = self._model.bound.reading
         compared = reading if is_trial and reading.form is not None else None
-        model = TabularModel.fit(self._explained, self._background, options, compared=compared)
+        # a form that was compared is about the columns as they were read
+        table = self._background if compared is None else self._model.table
+        model = TabularModel.fit(self._explained, table, options, compared=compared)
         vars(other).pop("reproducible", None)  # computed of this design
         model = model.reproducible() if self._is_reproducible else model
         vars(other).update(_options=options, _model=model, _suggestion=None)

@@ -6,7 +6,7 @@ missing".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from limes._arrays import Floats, streams
+from limes._arrays import Floats, mean_and_std, streams
 from limes._checks import check_choice, did_you_mean
 from limes._explainers.options import SamplingOptions
 from limes._explainers.tables.columns import TableColumn
@@ -89,6 +89,10 @@ class TabularOptions:
         """Name of the law inside a bin, for one column by itself."""
         return "truncnorm" if self.is_joint else self.law
 
+    def own_values(self, table: Table) -> frozenset[int]:
+        """Columns whose bins have their values in place of LIME's normal law, if the model is not read."""
+        return table.of_few_whole_numbers if self.law_in_bin == "truncnorm" else frozenset()
+
     @property
     def weights_name(self) -> str:
         """Name of the weights: slopes always have smooth ones."""
@@ -138,6 +142,18 @@ class TabularOptions:
         return JointFamily(product, background)
 
 
+def slopes_of(table: Table, family: ProductFamily) -> dict[str, Any]:
+    """Mean and standard deviation of each column that has a slope, by its name."""
+    if family.slopes is None:
+        return {}
+    slopes = {}
+    for j in np.flatnonzero(family.slopes).tolist():
+        column = table.matrix[:, j]
+        mean, deviation = mean_and_std(column[np.isfinite(column)])
+        slopes[table.names[j]] = {"mean": mean, "deviation": deviation}
+    return {"slopes": slopes}
+
+
 def edges_by_column(table: Table, bins: Any) -> Any:
     """Edges as a list of d, in the numbers that stand for times and other quantities; strategies as they are.
 
@@ -168,11 +184,18 @@ def _edges_as_numbers(column: TableColumn, edges: Any) -> Any:
 
 
 def fit_laws(
-    table: Table, bins: Any, target: ArrayLike | None, law: str, missing: Sequence[float] = ()
+    table: Table,
+    bins: Any,
+    target: ArrayLike | None,
+    law: str,
+    missing: Sequence[float] = (),
+    *,
+    own_values: Collection[int] = (),
 ) -> tuple[Marginal, ...]:
     """Learn one law per column; ``bins`` is None for numbers without bins.
 
-    Numbers that are ``missing`` are codes of missing values, with a bin of codes alone.
+    Numbers that are ``missing`` are codes of missing values, with a bin of codes alone. Inside bins columns
+    with ``own_values``, by position, have the background's values, whatever the law of others is.
     """
     # column by column in memory, as they are learnt from
     matrix = np.asfortranarray(table.matrix)
@@ -197,8 +220,9 @@ def fit_laws(
         edges = bin_edges(values, learnt, bins=cut, target=target, names=table.names)
     edges = [*map(between_cells, table.columns, edges)]
     sources = [statistics.get(j, e) for j, e in enumerate(edges)]
-    columns = zip(table.columns, matrix.T, sources, strict=True)
-    return tuple(_fit_law(column, x, source, law, missing) for column, x, source in columns)
+    laws = ["empirical" if j in own_values else law for j in range(len(edges))]
+    columns = zip(table.columns, matrix.T, sources, laws, strict=True)
+    return tuple(_fit_law(column, x, source, its, missing) for column, x, source, its in columns)
 
 
 def _with_codes(x: Floats, edges: Floats, missing: Sequence[float], law: str) -> Marginal:

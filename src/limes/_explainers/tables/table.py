@@ -9,7 +9,7 @@ gets the dtypes and categories that it was trained on.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ import numpy as np
 
 from limes._arrays import EXACT, Bools, Floats, Ints, Objects, Reals, is_wide
 from limes._checks import SHOWN, did_you_mean, listed
-from limes._explainers.tables.columns import TableColumn, encode, learn, template_of, unreadable
+from limes._explainers.tables.columns import FEW, TableColumn, encode, learn, template_of, unreadable
 from limes._explainers.tables.quantities import cells_of, column_of, quantity_of
 from limes.exceptions import CellError, InputError
 from limes.models._reading import Schema
@@ -103,6 +103,12 @@ class ArrayConverter:
 
     def _whole(self, columns: tuple[TableColumn, ...], matrix: Floats, wide: str) -> Objects:
         """Whole numbers, those of coded columns themselves; ``wide`` is the name of such a column."""
+        if not any(column.wide for column in columns):
+            values = matrix.astype(np.float64)
+            for j, column in enumerate(columns):
+                if column.coded:
+                    values[:, j] = np.array([*column.levels, np.nan])[column.places(matrix[:, j])]
+            return _narrow(values, self.dtype)
         cells = np.empty(matrix.shape, dtype=self.dtype)
         for j, column in enumerate(columns):
             if column.coded:
@@ -350,6 +356,23 @@ class Table:
     def numeric(self) -> Bools:
         return np.array([not column.categorical for column in self.columns])
 
+    def values_of(self, column: int) -> list[Any]:
+        """The distinct values of a column, by position, without missing ones."""
+        return self.columns[column].values_of(self.matrix[:, column])
+
+    @cached_property
+    def of_few_whole_numbers(self) -> frozenset[int]:
+        """Columns of numbers, by position, whose values are few and whole: a fraction of them is no value."""
+        chosen = []
+        for j, column in enumerate(self.columns):
+            if not column.categorical:
+                # most columns differ within a few rows
+                few = len(np.unique(self.matrix[: 10 * FEW, j])) <= FEW + 1
+                values = self.values_of(j) if few else []
+                if 0 < len(values) <= FEW and all(map(float.is_integer, values)):
+                    chosen.append(j)
+        return frozenset(chosen)
+
     @classmethod
     def fit(cls, background: Any, *, categorical: Any = None) -> Table:
         """Learn names, levels and dtypes; ``categorical`` are columns of numbers taken as categories."""
@@ -408,6 +431,22 @@ class Table:
             return self
         chosen = [column.name for j, column in enumerate(self.columns) if column.categorical or j in columns]
         return Table.fit(self.decode(self.matrix), categorical=chosen)
+
+    def with_codes(self, columns: Collection[int]) -> Table:
+        """The same background with positions of categories of these columns, in place of odd numbers.
+
+        The table itself where all are small whole numbers.
+        """
+        odd = [j for j in columns if self.columns[j].has_odd_codes]
+        if not odd:
+            return self
+        matrix, its = self.matrix.copy(), [*self.columns]
+        for j in odd:
+            places = its[j].places(matrix[:, j])
+            matrix[:, j] = np.where(np.isnan(matrix[:, j]), np.nan, places)
+            its[j] = replace(its[j], coded=True)
+        matrix.setflags(write=False)
+        return replace(self, columns=tuple(its), matrix=matrix)
 
     def encode(self, X: Any) -> Floats:
         """Turn one row or many into a matrix (m, d); columns match by name, or else by position."""

@@ -1,0 +1,224 @@
+"""Columns that a model takes for categories, as its encoders store them, whatever stands behind these.
+
+A walk follows the user's columns from step to step, through pipelines, column transformers, unions and the
+parts of any model that was fitted on the same columns, as long as a step leaves their values as they are. A
+step that stores what it knows of a column is its encoder:
+
+    categories_                     scikit-learn's encoders, and those written like them
+    {column: values or mapping}     a mapping of the step's columns
+    [mapping, ...]                  a mapping of values for each column, all values of the background in it
+
+and of models that take categories the positions that these store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from limes.models._identity import qualified_name
+
+# The user's column behind each column of a step; None where a step before has changed it
+Sources = Sequence[int | None]
+
+# Steps of scikit-learn that leave the values of their columns as they are, missing ones apart
+_UNCHANGED = ("sklearn.FunctionTransformer", "sklearn.SimpleImputer")
+# Parts that get other columns than the model: the answers of models before them
+_OTHER_COLUMNS = ("final_estimator_", "final_estimator")
+# Models inside of models, inside of models, ...: no one nests more
+_DEEPEST = 8
+
+
+def encoded_columns(
+    model: Any, names: Sequence[str], values: Callable[[int], Collection[Any]]
+) -> frozenset[int]:
+    """Positions of the columns that an encoder of the model takes for categories.
+
+    ``names`` are the user's columns, and ``values`` the values that one of them has, by its position.
+    """
+    walk = _Walk(tuple(names), values, set(), set())
+    walk.through(model, range(len(names)))
+    return frozenset(walk.encoded)
+
+
+@dataclass(frozen=True, eq=False)
+class _Walk:
+    names: tuple[str, ...]
+    values: Callable[[int], Collection[Any]]
+    encoded: set[int]
+    seen: set[int]  # of the parts of models, by identity
+
+    def through(self, step: Any, sources: Sources, depth: int = 0) -> Sources:
+        """Note the columns that a step encodes; return the columns behind it."""
+        if step is None or isinstance(step, str):
+            return sources
+        if isinstance(_attribute(step, "steps"), list):
+            for _, inner in step.steps:
+                sources = self.through(inner, sources, depth + 1)
+            return sources
+        if _attribute(step, "_transformer_to_input_indices") is not None:
+            return self._side_by_side(step, sources, depth)
+        if isinstance(_attribute(step, "transformer_list"), list):
+            behind = [self.through(part, sources, depth + 1) for _, part in step.transformer_list]
+            return [source for part in behind for source in part]
+        at = _encoded_by(step, self._labels(step, sources), sources, self.values)
+        if at:
+            self.encoded.update(source for i in at if (source := sources[i]) is not None)
+            return []
+        if _is_unchanged(step):
+            return _kept(step, sources)
+        if hasattr(step, "get_support"):
+            support = _attribute(step, "get_support")()
+            return [source for source, keeps in zip(sources, support, strict=False) if keeps]
+        if depth < _DEEPEST:
+            self._inside(step, sources, depth)
+        return []
+
+    def _labels(self, step: Any, sources: Sources) -> list[Any]:
+        """Names of a step's columns: those it was fitted on, or the user's."""
+        fitted = _attribute(step, "feature_names_in_")
+        if fitted is not None and len(fitted) == len(sources):
+            return list(fitted)
+        return [i if source is None else self.names[source] for i, source in enumerate(sources)]
+
+    def _side_by_side(self, step: Any, sources: Sources, depth: int) -> Sources:
+        """Each transformer's columns in its place among those of all."""
+        inputs, places = step._transformer_to_input_indices, step.output_indices_  # noqa: SLF001 - masks and names, resolved
+        sources = self._as_fitted(step, sources)
+        behind: list[int | None] = [None] * max((place.stop for place in places.values()), default=0)
+        for name, part, _ in step.transformers_:
+            if part == "drop" or not len(inputs[name]):
+                continue
+            its = [sources[i] if i < len(sources) else None for i in inputs[name]]
+            after, place = self.through(part, its, depth + 1), places[name]
+            if len(after) == place.stop - place.start:
+                behind[place] = after
+        return behind
+
+    def _as_fitted(self, step: Any, sources: Sources) -> Sources:
+        """The columns in the order of those that a step was fitted on, if it stores their names."""
+        fitted = _attribute(step, "feature_names_in_")
+        by_name = {self.names[source]: source for source in sources if source is not None}
+        if fitted is None or not by_name.keys() & set(fitted):
+            return sources
+        return [by_name.get(name) for name in fitted]
+
+    def _inside(self, model: Any, sources: Sources, depth: int) -> None:
+        """Look into the parts of a model that get its columns."""
+        if id(model) in self.seen:
+            return
+        self.seen.add(id(model))
+        of_model = [j for j in _categories_of_model(model) if j < len(sources)]
+        self.encoded.update(source for j in of_model if (source := sources[j]) is not None)
+        if qualified_name(type(model)).startswith("sklearn.") and hasattr(model, "transform"):
+            return  # what a transformer of scikit-learn has inside gets its own columns
+        chosen = _attribute(model, "estimators_features_")
+        for name, parts in _parts(model):
+            for i, part in enumerate(parts):
+                its = sources
+                if name == "estimators_" and isinstance(chosen, list) and i < len(chosen):
+                    its = [sources[j] if j < len(sources) else None for j in chosen[i]]
+                if _gets(part, its, self.names):
+                    self.through(part, self._as_fitted(part, its), depth + 1)
+
+
+def _parts(model: Any) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Attributes of a model that may be models, or lists of them, by name."""
+    for name, value in tuple(getattr(model, "__dict__", {}).items()):
+        if name in _OTHER_COLUMNS:
+            continue
+        if isinstance(value, Mapping):
+            value = [*value.values()]
+        elif isinstance(value, np.ndarray):
+            value = value.ravel().tolist() if value.dtype == object else []
+        yield name, value if isinstance(value, list | tuple) else [value]
+
+
+def _gets(part: Any, sources: Sources, names: Sequence[str]) -> bool:
+    """Whether a part is fitted on these columns: by their names, or by their number."""
+    if not hasattr(part, "__dict__") or isinstance(part, type):
+        return False
+    inner = _attribute(part, "estimator")  # a calibrated part has no names, the one inside it has
+    fitted = _attribute(part, "feature_names_in_")
+    if fitted is None and inner is not None:
+        fitted = _attribute(inner, "feature_names_in_")
+    if fitted is not None:
+        return {*fitted} <= {names[source] for source in sources if source is not None}
+    count = _attribute(part, "n_features_in_") or _attribute(inner, "n_features_in_")
+    return count is not None and count == len(sources)
+
+
+def _attribute(owner: Any, name: str) -> Any:
+    """The attribute; None without it, or where a property of the user's raises."""
+    try:
+        return getattr(owner, name, None)
+    except Exception:  # noqa: BLE001 - a property may raise anything before the fit
+        return None
+
+
+def _categories_of_model(model: Any) -> list[int]:
+    """Positions of the columns that a model itself takes for categories."""
+    if hasattr(model, "get_cat_feature_indices"):  # CatBoost
+        try:
+            return [int(j) for j in model.get_cat_feature_indices()]
+        except Exception:  # noqa: BLE001 - of a model that is not fitted
+            return []
+    flags = _attribute(model, "is_categorical_")  # HistGradientBoosting
+    return [] if flags is None else np.flatnonzero(np.asarray(flags)).tolist()
+
+
+# -- one step ------------------------------------------------------------------------------------------------
+
+
+def _is_unchanged(step: Any) -> bool:
+    if qualified_name(type(step)) not in _UNCHANGED:
+        return False
+    return getattr(step, "func", None) is None and _attribute(step, "indicator_") is None
+
+
+def _kept(step: Any, sources: Sources) -> Sources:
+    """The columns that an imputer does not drop: those that had values in training."""
+    statistics = _attribute(step, "statistics_")
+    if statistics is None or len(statistics) != len(sources) or step.keep_empty_features:
+        return sources
+    return [s for s, fill in zip(sources, statistics, strict=True) if fill is not None and fill == fill]
+
+
+def _encoded_by(
+    step: Any, labels: Sequence[Any], sources: Sources, values: Callable[[int], Collection[Any]]
+) -> list[int]:
+    """Positions of the step's columns whose categories it stores; [] for a step that is not an encoder."""
+    if not hasattr(step, "transform"):
+        return []
+    stored = _attribute(step, "categories_")
+    if isinstance(stored, Mapping):
+        return [i for i, label in enumerate(labels) if label in stored or i in stored]
+    if isinstance(stored, list | tuple | np.ndarray) and len(sources) in (1, len(stored)):
+        return [*range(len(sources))]
+    if qualified_name(type(step)).startswith("sklearn."):
+        return []
+    positions: set[int] = set()
+    for value in tuple(getattr(step, "__dict__", {}).values()):
+        for i, categories in _by_column(value, labels):
+            source = sources[i]
+            if source is not None and set(values(source)) <= {*categories}:
+                positions.add(i)
+    return sorted(positions)
+
+
+def _by_column(value: Any, labels: Sequence[Any]) -> Iterator[tuple[int, Collection[Any]]]:
+    """The categories of each column in an attribute that is a mapping of columns, or a list of mappings."""
+    if isinstance(value, Mapping):
+        keyed = {i: value[label] for i, label in enumerate(labels) if label in value}
+        keyed |= {i: value[i] for i in range(len(labels)) if i not in keyed and i in value}
+        entries = [(i, entry) for i, entry in keyed.items() if isinstance(entry, Mapping)]
+        if not entries and len(labels) == 1:
+            entries = [(0, value)]
+    elif isinstance(value, list | tuple) and len(value) == len(labels):
+        entries = [(i, entry) for i, entry in enumerate(value) if isinstance(entry, Mapping)]
+    else:
+        return
+    yield from ((i, [*entry]) for i, entry in entries)
