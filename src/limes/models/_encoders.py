@@ -33,22 +33,30 @@ _DEEPEST = 8
 
 
 def encoded_columns(
-    model: Any, names: Sequence[str], values: Callable[[int], Collection[Any]]
-) -> frozenset[int]:
-    """Positions of the columns that an encoder of the model takes for categories.
+    model: Any, names: Sequence[str], values: Callable[[int], Collection[Any]] = lambda _: ()
+) -> dict[int, list[Any]]:
+    """The columns that an encoder of the model takes for categories, by position, with these as it stores them.
 
-    ``names`` are the user's columns, and ``values`` the values that one of them has, by its position.
+    ``names`` are the user's columns, and ``values`` the values that one of them has, by its position. Of a
+    model that takes categories itself they are [].
     """
-    walk = _Walk(tuple(names), values, set(), set())
+    walk = _Walk(tuple(names), values, {}, set())
     walk.through(model, range(len(names)))
-    return frozenset(walk.encoded)
+    return walk.encoded
+
+
+def encoded_texts(model: Any, names: Sequence[str]) -> dict[int, list[str]]:
+    """The columns whose encoder has texts alone, by position, with these."""
+    encoded = encoded_columns(model, names)
+    texts = {j: [v for v in values if not _is_missing(v)] for j, values in encoded.items()}
+    return {j: its for j, its in texts.items() if its and all(isinstance(v, str) for v in its)}
 
 
 @dataclass(frozen=True, eq=False)
 class _Walk:
     names: tuple[str, ...]
     values: Callable[[int], Collection[Any]]
-    encoded: set[int]
+    encoded: dict[int, list[Any]]
     seen: set[int]  # of the parts of models, by identity
 
     def through(self, step: Any, sources: Sources, depth: int = 0) -> Sources:
@@ -64,9 +72,9 @@ class _Walk:
         if isinstance(_attribute(step, "transformer_list"), list):
             behind = [self.through(part, sources, depth + 1) for _, part in step.transformer_list]
             return [source for part in behind for source in part]
-        at = _encoded_by(step, self._labels(step, sources), sources, self.values)
-        if at:
-            self.encoded.update(source for i in at if (source := sources[i]) is not None)
+        stored = _categories(step, self._labels(step, sources), sources, self.values)
+        if stored:
+            self._note(sources, stored)
             return []
         if _is_unchanged(step):
             return _kept(step, sources)
@@ -76,6 +84,11 @@ class _Walk:
         if depth < _DEEPEST:
             self._inside(step, sources, depth)
         return []
+
+    def _note(self, sources: Sources, stored: Mapping[int, list[Any]]) -> None:
+        for i, categories in stored.items():
+            if (source := sources[i]) is not None:
+                self.encoded.setdefault(source, categories)
 
     def _labels(self, step: Any, sources: Sources) -> list[Any]:
         """Names of a step's columns: those it was fitted on, or the user's."""
@@ -111,8 +124,7 @@ class _Walk:
         if id(model) in self.seen:
             return
         self.seen.add(id(model))
-        of_model = [j for j in _categories_of_model(model) if j < len(sources)]
-        self.encoded.update(source for j in of_model if (source := sources[j]) is not None)
+        self._note(sources, {j: [] for j in _categories_of_model(model) if j < len(sources)})
         if qualified_name(type(model)).startswith("sklearn.") and hasattr(model, "transform"):
             return  # what a transformer of scikit-learn has inside gets its own columns
         chosen = _attribute(model, "estimators_features_")
@@ -187,29 +199,37 @@ def _kept(step: Any, sources: Sources) -> Sources:
     return [s for s, fill in zip(sources, statistics, strict=True) if fill is not None and fill == fill]
 
 
-def _encoded_by(
+def _categories(
     step: Any, labels: Sequence[Any], sources: Sources, values: Callable[[int], Collection[Any]]
-) -> list[int]:
-    """Positions of the step's columns whose categories it stores; [] for a step that is not an encoder."""
+) -> dict[int, list[Any]]:
+    """The categories that a step stores, by the positions of its columns; {} of one that is not an encoder."""
     if not hasattr(step, "transform"):
-        return []
-    stored = _attribute(step, "categories_")
+        return {}
+    stored, count = _attribute(step, "categories_"), len(sources)
     if isinstance(stored, Mapping):
-        return [i for i, label in enumerate(labels) if label in stored or i in stored]
-    if isinstance(stored, list | tuple | np.ndarray) and len(sources) in (1, len(stored)):
-        return [*range(len(sources))]
+        its = {i: stored.get(label, stored.get(i)) for i, label in enumerate(labels)}
+        return {i: [*categories] for i, categories in its.items() if categories is not None}
+    if isinstance(stored, list | tuple | np.ndarray):
+        if count == 1 and (len(stored) != 1 or not np.ndim(stored[0])):
+            stored = [stored]  # of one column, without a list around it
+        if len(stored) == count:
+            return {i: np.asarray(categories).ravel().tolist() for i, categories in enumerate(stored)}
     if qualified_name(type(step)).startswith("sklearn."):
-        return []
-    positions: set[int] = set()
+        return {}
+    mapped: dict[int, list[Any]] = {}
     for value in tuple(getattr(step, "__dict__", {}).values()):
         for i, categories in _by_column(value, labels):
             source = sources[i]
-            if source is not None and set(values(source)) <= {*categories}:
-                positions.add(i)
-    return sorted(positions)
+            if source is not None and {*values(source)} <= {*categories}:
+                mapped.setdefault(i, categories)
+    return mapped
 
 
-def _by_column(value: Any, labels: Sequence[Any]) -> Iterator[tuple[int, Collection[Any]]]:
+def _is_missing(value: Any) -> bool:
+    return value is None or value != value
+
+
+def _by_column(value: Any, labels: Sequence[Any]) -> Iterator[tuple[int, list[Any]]]:
     """The categories of each column in an attribute that is a mapping of columns, or a list of mappings."""
     if isinstance(value, Mapping):
         keyed = {i: value[label] for i, label in enumerate(labels) if label in value}
