@@ -35,10 +35,10 @@ _DEEPEST = 8
 def encoded_columns(
     model: Any, names: Sequence[str], values: Callable[[int], Collection[Any]] = lambda _: ()
 ) -> dict[int, list[Any]]:
-    """The columns that an encoder of the model takes for categories, by position, with these as it stores them.
+    """The columns that an encoder of the model takes for categories, by position, and what it has of each.
 
-    ``names`` are the user's columns, and ``values`` the values that one of them has, by its position. Of a
-    model that takes categories itself they are [].
+    ``names`` are the user's columns, and ``values`` the values that one of them has, by its position. A
+    model that takes categories itself has [].
     """
     walk = _Walk(tuple(names), values, {}, set())
     walk.through(model, range(len(names)))
@@ -202,7 +202,7 @@ def _kept(step: Any, sources: Sources) -> Sources:
 def _categories(
     step: Any, labels: Sequence[Any], sources: Sources, values: Callable[[int], Collection[Any]]
 ) -> dict[int, list[Any]]:
-    """The categories that a step stores, by the positions of its columns; {} of one that is not an encoder."""
+    """The categories that a step stores, by the positions of its columns; {} if it is not an encoder."""
     if not hasattr(step, "transform"):
         return {}
     stored, count = _attribute(step, "categories_"), len(sources)

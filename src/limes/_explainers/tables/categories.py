@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from limes._arrays import Floats
 from limes._explainers.reading import Reading
 from limes._explainers.tables.table import Table
 from limes.models._algebra import category_columns
-from limes.models._encoders import encoded_columns
+from limes.models._encoders import encoded_columns, encoded_texts
 
 
 def read_with_categories(
@@ -44,3 +45,16 @@ def read_with_categories(
             "number: pass None in its place"
         )
     return table.with_categories([j for j in categories - cut if table.columns[j].is_plain]), reading
+
+
+def advice_on(model: Any, table: Table, rows: Floats) -> str:
+    """What to do where a model fails on encoded rows (m, d) of a table; "" if nothing is known to help."""
+    for j, texts in encoded_texts(model, table.names).items():
+        values = table.values_of(j)
+        if values and not any(isinstance(value, str) for value in values):
+            name = table.names[j]
+            return (
+                f"the model was trained on texts such as {texts[0]!r} in column {name!r}, and the background "
+                f"holds numbers such as {values[0]:g}: pass texts there, in the background and in rows"
+            )
+    return table.advice(rows)

@@ -42,7 +42,7 @@ from limes._explainers.reading import (
     shuffled,
 )
 from limes._explainers.results import OCCURRING, PERTURBED, RowWarnings, repetitions, sampling_warnings
-from limes._explainers.tables.categories import read_with_categories
+from limes._explainers.tables.categories import advice_on, read_with_categories
 from limes._explainers.tables.fits import JointFits, ReadForm, TableFits
 from limes._explainers.tables.laws import (
     Family,
@@ -86,7 +86,7 @@ from limes.models._calling.outputs import (
     resolve,
 )
 from limes.models._identity import REFIT_ROUNDING, Predict, Watch, few_rows
-from limes.models._reading import read_output, tolerance_of
+from limes.models._reading import fitted_columns, read_output, tolerance_of
 from limes.models.forms._base import Form
 from limes.models.forms._trees import Forest
 from limes.models.readers import EXACT_TOLERANCE, SINGLE_TOLERANCE
@@ -525,8 +525,8 @@ class BoundModel:
 def _read(model: Any, output: Any, table: Table) -> Reading:
     """Read a model before the background's laws are learnt."""
     output = resolve(model, output)
-    ask = ModelCaller(model, output, table.decode, table.advice)
-    if getattr(model, "n_features_in_", len(table.columns)) != len(table.columns):
+    ask = ModelCaller(model, output, table.decode, partial(advice_on, model, table))
+    if fitted_columns(model) not in (None, len(table.columns)):
         # a reader's error about other columns would puzzle the user: the model raises its own
         ask(table.matrix[:2])
     read = partial(read_output, model, schema=table.schema)
@@ -565,7 +565,8 @@ class _Binding:
 
     def caller(self, output: Output) -> Predict:
         model = self.unbound.model
-        return noted(ModelCaller(model, output, self.table.decode, self.table.advice), model, output.method)
+        advice = partial(advice_on, model, self.table)
+        return noted(ModelCaller(model, output, self.table.decode, advice), model, output.method)
 
     def answers(self, output: Output) -> Floats:
         """The model's answers at the rows of the probe; it is asked once about an output."""

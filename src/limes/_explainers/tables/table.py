@@ -508,16 +508,19 @@ class Table:
         return self.converter.restore(self.columns, np.asarray(matrix, dtype=np.float64))
 
     def advice(self, matrix: Floats) -> str:
-        """What to do where a model fails on rows (m, d) with fractions in columns of whole numbers."""
-        names = [
-            column.name
-            for column, values in zip(self.columns, matrix.T, strict=True)
-            if column.integer and (values != np.rint(values)).any()
-        ]
+        """What to do where a model fails on rows (m, d) with values between those of a column's few."""
+        whole, few = list[str](), list[str]()
+        for j, (column, values) in enumerate(zip(self.columns, matrix.T, strict=True)):
+            if column.integer and (values != np.rint(values)).any():
+                whole.append(column.name)
+            elif column.is_plain and len(its := self.values_of(j)) <= FEW:
+                few += [column.name] if not np.isin(values[~np.isnan(values)], its).all() else []
+        names = whole or few
         if not names:
             return ""
+        what = "whole numbers" if whole else "few distinct values"
         return (
-            f"{listed(names)} {'holds' if len(names) == 1 else 'hold'} whole numbers in the background, and "
+            f"{listed(names)} {'holds' if len(names) == 1 else 'hold'} {what} in the background, and "
             "perturbed rows lie between them: name those in categorical= that stand for things, such as rows "
             "of an embedding"
         )
