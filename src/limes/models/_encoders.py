@@ -125,8 +125,9 @@ class _Walk:
             return
         self.seen.add(id(model))
         self._note(sources, {j: [] for j in _categories_of_model(model) if j < len(sources)})
-        if qualified_name(type(model)).startswith("sklearn.") and hasattr(model, "transform"):
-            return  # what a transformer of scikit-learn has inside gets its own columns
+        is_step = hasattr(model, "transform") and not hasattr(model, "predict")
+        if is_step and qualified_name(type(model)).startswith("sklearn."):
+            return  # what is inside of scikit-learn's transformers gets other columns
         chosen = _attribute(model, "estimators_features_")
         for name, parts in _parts(model):
             for i, part in enumerate(parts):
