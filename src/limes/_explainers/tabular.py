@@ -84,11 +84,16 @@ class TabularExplainer(Described):
         (n,) classes or numbers that "entropy" bins separate.
     law
         The law of perturbed rows. With independent columns, inside a bin: "truncnorm" (LIME's), "uniform", or
-        "empirical" (the bin's own background values). "joint": the background's own rows, with their
-        dependence, each weighted by the cells it changes; standard errors refer to the population they were
-        drawn from.
+        "empirical" (the bin's own background values). With "truncnorm" a column of at most 20 distinct values,
+        all of them whole numbers, has its own values in each bin, too, where the model is not read: a
+        function may take them for codes, and has no answer between two of these. "joint": the background's
+        own rows, with their dependence, each weighted by the cells it changes; standard errors refer to the
+        population they were drawn from.
     categorical
-        Names or positions of columns to treat as categories; text, booleans and categoricals always are.
+        Names or positions of columns to treat as categories; text, booleans and categoricals always are, and
+        columns that an encoder of the model has, whatever their numbers are (see Notes). Name columns of
+        codes that only a function knows: where it is asked about other values than a column's few, or whole
+        ones, a row has a warning with their share.
     bandwidth
         ν > 0, or infinity; the default is 0.75 √d.
     weights
@@ -151,7 +156,9 @@ class TabularExplainer(Described):
     Notes
     -----
     A model that is fitted again is read again at the next call. Columns of numbers that the model takes for
-    categories (by an encoder, or by itself) are categories here too.
+    categories, by itself or by an encoder, are categories here too, read or not: encoders are the steps of
+    pipelines and column transformers, and those among the attributes of other models, that have
+    ``categories_`` or a mapping of each value.
 
     References
     ----------
