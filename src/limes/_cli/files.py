@@ -254,9 +254,8 @@ def table_explainer(model: Any, background: Any, options: Mapping[str, Any]) -> 
     if "k" not in options:
         return TabularExplainer(model, background, **{**options, **of_columns})
     of_rules = {name: value for name, value in options.items() if name not in ("bins", "categorical")}
-    return SparseExplainer(
-        model, literals=Literals.fit(background, options["bins"], **of_columns), **of_rules
-    )
+    literals = Literals.fit(background, options["bins"], categorical=chosen or None)
+    return SparseExplainer(model, literals=literals, **of_rules)
 
 
 def columns_of(options: Iterable[str], columns: Sequence[str]) -> list[str]:

@@ -84,8 +84,8 @@ class TabularExplainer(Described):
         (n,) classes or numbers that "entropy" bins separate.
     law
         The law of perturbed rows. With independent columns, inside a bin: "truncnorm" (LIME's), "uniform", or
-        "empirical" (the bin's own background values). With "truncnorm" a column of at most 20 distinct values,
-        all of them whole numbers, has its own values in each bin, too, where the model is not read: a
+        "empirical" (the bin's own background values). With "truncnorm" too a column of at most 20 distinct
+        values, all of them whole numbers, has its own values in each bin, if the model is not read: a
         function may take them for codes, and has no answer between two of these. "joint": the background's
         own rows, with their dependence, each weighted by the cells it changes; standard errors refer to the
         population they were drawn from.
@@ -176,6 +176,9 @@ class TabularExplainer(Described):
     ('exact', (2, 10))
     """
 
+    # LIME itself draws numbers between whole ones
+    _keeps_whole = True
+
     @one_blas_thread()
     def __init__(
         self,
@@ -214,6 +217,7 @@ class TabularExplainer(Described):
             hold=self._background.held(hold),
             missing=_codes(missing),
             by_predict=passed is not model and passed.__name__ == "predict",
+            keeps_whole=self._keeps_whole,
         )
         self._errors = check_choice("errors", errors, ("raise", "row"))
         self._explained = model
@@ -389,7 +393,10 @@ class TabularExplainer(Described):
         answers = model.bound.answers(encoded.matrix)
         if answers is not None:
             return model, encoded, answers
-        also = few_rows(encoded.matrix) if model is present else None
+        also = None
+        if model is present:
+            # the new model may take other columns for categories
+            also = self._background.encode(model.table.decode(few_rows(encoded.matrix)))
         model = TabularModel.fit(self._explained, self._background, self._options, also)
         self._model = model = model.reproducible() if self._is_reproducible else model
         model, encoded = model.encoded(X, self._errors)

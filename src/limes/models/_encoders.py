@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from limes.models._calling.caller import FAILURES, failure_text
 from limes.models._identity import qualified_name
 
 # The user's column behind each column of a step; None where a step before has changed it
@@ -41,7 +42,10 @@ def encoded_columns(
     model that takes categories itself has [].
     """
     walk = _Walk(tuple(names), values, {}, set())
-    walk.through(model, range(len(names)))
+    try:
+        walk.through(model, range(len(names)))
+    except FAILURES as error:  # an attribute of the user's may be anything
+        failure_text(error)
     return walk.encoded
 
 
@@ -63,13 +67,13 @@ class _Walk:
         """Note the columns that a step encodes; return the columns behind it."""
         if step is None or isinstance(step, str):
             return sources
-        if isinstance(_attribute(step, "steps"), list):
+        if isinstance(getattr(step, "steps", None), list):
             for _, inner in step.steps:
                 sources = self.through(inner, sources, depth + 1)
             return sources
-        if _attribute(step, "_transformer_to_input_indices") is not None:
+        if isinstance(getattr(step, "_transformer_to_input_indices", None), Mapping):
             return self._side_by_side(step, sources, depth)
-        if isinstance(_attribute(step, "transformer_list"), list):
+        if isinstance(getattr(step, "transformer_list", None), list):
             behind = [self.through(part, sources, depth + 1) for _, part in step.transformer_list]
             return [source for part in behind for source in part]
         stored = _categories(step, self._labels(step, sources), sources, self.values)
@@ -78,9 +82,8 @@ class _Walk:
             return []
         if _is_unchanged(step):
             return _kept(step, sources)
-        if hasattr(step, "get_support"):
-            support = _attribute(step, "get_support")()
-            return [source for source, keeps in zip(sources, support, strict=False) if keeps]
+        if _is_of(step, "sklearn") and hasattr(step, "get_support"):
+            return [source for source, keeps in zip(sources, step.get_support(), strict=False) if keeps]
         if depth < _DEEPEST:
             self._inside(step, sources, depth)
         return []
@@ -92,9 +95,9 @@ class _Walk:
 
     def _labels(self, step: Any, sources: Sources) -> list[Any]:
         """Names of a step's columns: those it was fitted on, or the user's."""
-        fitted = _attribute(step, "feature_names_in_")
-        if fitted is not None and len(fitted) == len(sources):
-            return list(fitted)
+        fitted = _names_of(step)
+        if len(fitted) == len(sources):
+            return fitted
         return [i if source is None else self.names[source] for i, source in enumerate(sources)]
 
     def _side_by_side(self, step: Any, sources: Sources, depth: int) -> Sources:
@@ -113,9 +116,9 @@ class _Walk:
 
     def _as_fitted(self, step: Any, sources: Sources) -> Sources:
         """The columns in the order of those that a step was fitted on, if it stores their names."""
-        fitted = _attribute(step, "feature_names_in_")
+        fitted = _names_of(step)
         by_name = {self.names[source]: source for source in sources if source is not None}
-        if fitted is None or not by_name.keys() & set(fitted):
+        if not by_name.keys() & {*fitted}:
             return sources
         return [by_name.get(name) for name in fitted]
 
@@ -125,10 +128,9 @@ class _Walk:
             return
         self.seen.add(id(model))
         self._note(sources, {j: [] for j in _categories_of_model(model) if j < len(sources)})
-        is_step = hasattr(model, "transform") and not hasattr(model, "predict")
-        if is_step and qualified_name(type(model)).startswith("sklearn."):
+        if _is_of(model, "sklearn") and hasattr(model, "transform") and not hasattr(model, "predict"):
             return  # what is inside of scikit-learn's transformers gets other columns
-        chosen = _attribute(model, "estimators_features_")
+        chosen = getattr(model, "estimators_features_", None)
         for name, parts in _parts(model):
             for i, part in enumerate(parts):
                 its = sources
@@ -154,33 +156,28 @@ def _gets(part: Any, sources: Sources, names: Sequence[str]) -> bool:
     """Whether a part is fitted on these columns: by their names, or by their number."""
     if not hasattr(part, "__dict__") or isinstance(part, type):
         return False
-    inner = _attribute(part, "estimator")  # a calibrated part has no names, the one inside it has
-    fitted = _attribute(part, "feature_names_in_")
-    if fitted is None and inner is not None:
-        fitted = _attribute(inner, "feature_names_in_")
-    if fitted is not None:
+    inner = getattr(part, "estimator", None)  # a calibrated part has no names, the one inside it has
+    if fitted := _names_of(part) or _names_of(inner):
         return {*fitted} <= {names[source] for source in sources if source is not None}
-    count = _attribute(part, "n_features_in_") or _attribute(inner, "n_features_in_")
-    return count is not None and count == len(sources)
+    return len(sources) in (getattr(part, "n_features_in_", None), getattr(inner, "n_features_in_", None))
 
 
-def _attribute(owner: Any, name: str) -> Any:
-    """The attribute; None without it, or where a property of the user's raises."""
-    try:
-        return getattr(owner, name, None)
-    except Exception:  # noqa: BLE001 - a property may raise anything before the fit
-        return None
+def _names_of(step: Any) -> list[Any]:
+    """Names of the columns that a step was fitted on; [] if it stores none."""
+    names = getattr(step, "feature_names_in_", None)
+    return [*names] if isinstance(names, list | tuple | np.ndarray) else []
+
+
+def _is_of(step: Any, library: str) -> bool:
+    return qualified_name(type(step)).startswith(f"{library}.")
 
 
 def _categories_of_model(model: Any) -> list[int]:
     """Positions of the columns that a model itself takes for categories."""
-    if hasattr(model, "get_cat_feature_indices"):  # CatBoost
-        try:
-            return [int(j) for j in model.get_cat_feature_indices()]
-        except Exception:  # noqa: BLE001 - of a model that is not fitted
-            return []
-    flags = _attribute(model, "is_categorical_")  # HistGradientBoosting
-    return [] if flags is None else np.flatnonzero(np.asarray(flags)).tolist()
+    if _is_of(model, "catboost"):
+        return [int(j) for j in model.get_cat_feature_indices()]
+    flags = getattr(model, "is_categorical_", None)  # HistGradientBoosting
+    return np.flatnonzero(flags).tolist() if isinstance(flags, np.ndarray) else []
 
 
 # -- one step ------------------------------------------------------------------------------------------------
@@ -189,12 +186,12 @@ def _categories_of_model(model: Any) -> list[int]:
 def _is_unchanged(step: Any) -> bool:
     if qualified_name(type(step)) not in _UNCHANGED:
         return False
-    return getattr(step, "func", None) is None and _attribute(step, "indicator_") is None
+    return getattr(step, "func", None) is None and getattr(step, "indicator_", None) is None
 
 
 def _kept(step: Any, sources: Sources) -> Sources:
     """The columns that an imputer does not drop: those that had values in training."""
-    statistics = _attribute(step, "statistics_")
+    statistics = getattr(step, "statistics_", None)
     if statistics is None or len(statistics) != len(sources) or step.keep_empty_features:
         return sources
     return [s for s, fill in zip(sources, statistics, strict=True) if fill is not None and fill == fill]
@@ -206,7 +203,7 @@ def _categories(
     """The categories that a step stores, by the positions of its columns; {} if it is not an encoder."""
     if not hasattr(step, "transform"):
         return {}
-    stored, count = _attribute(step, "categories_"), len(sources)
+    stored, count = getattr(step, "categories_", None), len(sources)
     if isinstance(stored, Mapping):
         its = {i: stored.get(label, stored.get(i)) for i, label in enumerate(labels)}
         return {i: [*categories] for i, categories in its.items() if categories is not None}
@@ -215,7 +212,7 @@ def _categories(
             stored = [stored]  # of one column, without a list around it
         if len(stored) == count:
             return {i: np.asarray(categories).ravel().tolist() for i, categories in enumerate(stored)}
-    if qualified_name(type(step)).startswith("sklearn."):
+    if _is_of(step, "sklearn"):
         return {}
     mapped: dict[int, list[Any]] = {}
     for value in tuple(getattr(step, "__dict__", {}).values()):

@@ -6,6 +6,7 @@ the columns. What a model is asked about is recorded outside of limes.
 
 from __future__ import annotations
 
+import re
 from functools import wraps
 from itertools import combinations, product
 from math import comb
@@ -41,6 +42,7 @@ from sklearn.preprocessing import (
 
 import limes
 from effort import crossed
+from limes.compat.lime.lime_tabular import LimeTabularExplainer
 from limes.exceptions import InputError, ModelError
 from oracle import EXACT
 
@@ -165,8 +167,8 @@ def shapley(model, X, row):
 
 
 @pytest.fixture
-def asked(monkeypatch):
-    """All tables that any Pipeline was asked about."""
+def calls(monkeypatch):
+    """All tables that any Pipeline is called with."""
     tables, method = [], Pipeline.predict
 
     @wraps(method)
@@ -191,12 +193,12 @@ CASES = [case for case in crossed(CODES, READ, MODELS, share=4) if case[:2] != (
 
 
 @pytest.mark.parametrize(("codes", "encoder", "model"), CASES)
-def test_any_codes_behind_any_encoder_are_categories_and_read_exactly(codes, encoder, model, asked):
+def test_any_codes_behind_any_encoder_are_categories_and_read_exactly(codes, encoder, model, calls):
     X = table(CODES[codes])
     pipeline = fitted(encoder, model, X)
     explainer = limes.TabularExplainer(pipeline, X, law="empirical", bandwidth=np.inf)
     explanation = explainer(X.iloc[:2])
-    assert strangers(asked, X) == set()
+    assert strangers(calls, X) == set()
     assert explanation.conditions[0][1] == f"place = {X['place'].iloc[0]}"
     if model != "neighbours":
         assert explanation.method == "exact", explanation.reason
@@ -208,18 +210,18 @@ def test_any_codes_behind_any_encoder_are_categories_and_read_exactly(codes, enc
 
 @pytest.mark.parametrize(("codes", "encoder"), crossed(CODES, ["mapping", "categories_", "inside"]))
 @pytest.mark.parametrize("model", ["linear", "neighbours"])
-def test_encoders_that_people_write_decide_what_a_category_is(codes, encoder, model, asked):
+def test_encoders_that_people_write_decide_what_a_category_is(codes, encoder, model, calls):
     X = table(CODES[codes])
     explanation = limes.TabularExplainer(fitted(encoder, model, X), X, max_calls=512)(X.iloc[:1])
-    assert strangers(asked, X) == set()
+    assert strangers(calls, X) == set()
     assert explanation.conditions[0][1] == f"place = {X['place'].iloc[0]}"
 
 
 @pytest.mark.parametrize("encoder", ["mapping", "categories_"])
-def test_texts_and_numbers_in_one_column(encoder, asked):
+def test_texts_and_numbers_in_one_column(encoder, calls):
     X = table(MIXED)
     limes.TabularExplainer(fitted(encoder, "neighbours", X), X, max_calls=512)(X.iloc[:1])
-    assert strangers(asked, X) == set()
+    assert strangers(calls, X) == set()
 
 
 def of_array(X, model):
@@ -259,13 +261,13 @@ CODED = table(CODES["negative"])
 
 
 @pytest.mark.parametrize("kind", WITH_ENCODERS)
-def test_encoders_inside_of_other_models(kind, asked):
+def test_encoders_inside_of_other_models(kind, calls):
     model = WITH_ENCODERS[kind]().fit(CODED, Y)
-    asked.clear()
+    calls.clear()
     explanation = limes.TabularExplainer(model, CODED, max_calls=512)(CODED.iloc[:1])
     assert explanation.conditions[0][1] == "place = " + str(CODED["place"].iloc[0])
     assert explanation.provenance["categories of the model"] == ["place"]
-    assert strangers([each for each in asked if hasattr(each, "columns")], CODED) == set()
+    assert strangers([each for each in calls if hasattr(each, "columns")], CODED) == set()
 
 
 class Handmade:
@@ -353,7 +355,7 @@ def test_columns_that_no_encoder_has_stay_numbers():
         assert "own values" not in explanation.provenance
 
 
-def test_edges_of_an_encoded_column_make_it_a_number(asked):
+def test_edges_of_an_encoded_column_make_it_a_number(calls):
     bins = {"place": [-9, 0, 5]}
     for encoder, model in (("ignore", "linear"), ("ignore", "forest"), ("one-hot", "neighbours")):
         explainer = limes.TabularExplainer(fitted(encoder, model, CODED), CODED, bins=bins, max_calls=256)
@@ -361,7 +363,7 @@ def test_edges_of_an_encoded_column_make_it_a_number(asked):
         assert explanation.method == "sampled"
         assert explanation.conditions[0][1] == "place > 0"
         # few whole numbers are drawn as they are
-        assert strangers(asked, CODED) == set()
+        assert strangers(calls, CODED) == set()
     X = table(CODES["fractions"])
     with pytest.raises(ModelError, match=r"'place' holds? few distinct values .*categorical="):
         limes.TabularExplainer(fitted("one-hot", "neighbours", X), X, bins={"place": [-2, 0.3, 8]})(
@@ -399,19 +401,18 @@ def test_every_value_that_a_function_gets_occurs_or_a_warning_counts(codes, band
     options = {"bandwidth": bandwidth, "contributions": False, "max_calls": 1024}
     explanation = limes.TabularExplainer(function, X, **options)(X.iloc[:1])
     whole = all(float(code).is_integer() for code in CODES[codes])
-    told = [str(warning) for warning in explanation.row_warnings[0] if warning.code == "new values"]
+    warned = [str(warning) for warning in explanation.row_warnings[0] if warning.code == "new values"]
     assert whole == (strangers(tables, X) == set())
     if whole:
-        assert not any("of place" in text for text in told)
+        assert not any("of place" in text for text in warned)
         return
-    (text,) = told
-    asked = pd.concat(tables)
-    share = (~asked["place"].isin(X["place"])).mean()
+    (text,) = warned
+    rows = pd.concat(tables)
+    share = (~rows["place"].isin(X["place"])).mean()
     assert share > 0
-    counted = [
-        float(part.split(" %")[0].split("(")[-1]) for part in text.split("place")[0::1] if " %" in part
-    ]
-    assert min(abs(100 * share - number) for number in counted) <= 4
+    (counted,) = re.findall(r"(\d+) % of the rows [^,]* of place that|place \((\d+) %\)", text)
+    # eight rows check whether it is a function, and the background's are among the rows of a call
+    assert abs(100 * share - float("".join(counted))) <= 4
     assert "categorical=" in text
 
 
@@ -430,12 +431,14 @@ def test_columns_of_many_whole_numbers_are_counted_and_measurements_are_not():
 def test_few_whole_numbers_are_their_own_values_for_functions_alone():
     X = CODED.assign(place=PLACE)[["age", "debt", "place"]]
     model = RandomForestRegressor(5, max_depth=4, random_state=0).fit(X, Y)
-    read, asked = (limes.TabularExplainer(each, X) for each in (model, lambda T: model.predict(T)))
+    of_model, of_function = (limes.TabularExplainer(each, X) for each in (model, lambda T: model.predict(T)))
     row = X.iloc[0]
-    draws = [np.unique(its.design(row).draw(RNG.random((500, 3)))[0][:, 2]) for its in (read, asked)]
+    draws = [
+        np.unique(its.design(row).draw(RNG.random((500, 3)))[0][:, 2]) for its in (of_model, of_function)
+    ]
     assert not set(draws[0]) <= set(PLACE)  # LIME's truncated normals
     assert set(draws[1]) <= set(PLACE)
-    assert asked(X.iloc[:1]).provenance["own values"] == ["place"]
+    assert of_function(X.iloc[:1]).provenance["own values"] == ["place"]
 
 
 def test_codes_behind_a_function_against_enumeration():
@@ -451,3 +454,14 @@ def test_codes_behind_a_function_against_enumeration():
     account = explainer(X.iloc[:1]).contributions
     errors = 5 * account.standard_errors[0] + EXACT
     assert (np.abs(account.values[0] - shapley(model, X, X.iloc[0])) <= errors).all()
+
+
+def test_the_drop_in_has_lime_s_law_for_whole_numbers():
+    X, tables = np.column_stack([AGE, PLACE]), []
+
+    def function(T):
+        tables.append(T)
+        return T.sum(axis=1)
+
+    LimeTabularExplainer(X, mode="regression").explain_instance(X[0], function, num_samples=512)
+    assert not np.isin(np.concatenate(tables)[:, 1], PLACE).all()

@@ -71,6 +71,7 @@ class TabularOptions:
     hold: tuple[str, ...] = ()
     missing: tuple[float, ...] = ()  # codes of missing values
     by_predict: bool = False  # whether the user passed a model's predict, and not the model
+    keeps_whole: bool = True  # whether few whole numbers have no others between them, for models not read
 
     def __post_init__(self) -> None:
         check_choice("law", self.law, TABLE_LAWS)
@@ -91,7 +92,8 @@ class TabularOptions:
 
     def own_values(self, table: Table) -> frozenset[int]:
         """Columns whose bins have their values in place of LIME's normal law, if the model is not read."""
-        return table.of_few_whole_numbers if self.law_in_bin == "truncnorm" else frozenset()
+        applies = self.keeps_whole and self.law_in_bin == "truncnorm"
+        return table.of_few_whole_numbers if applies else frozenset()
 
     @property
     def weights_name(self) -> str:

@@ -151,10 +151,11 @@ class TabularModel:
         background, under another design, is not compared again, and ``laws`` that are known not learnt.
         """
         options = replace(options, bins=edges_by_column(table, options.bins))
-        numbers = table.numeric
         read = partial(_read, model, options.output) if compared is None else lambda _: compared
+        background = table
         table, reading = read_with_categories(model, table, read, options.bins)
-        by_model = np.flatnonzero(numbers & ~table.numeric).tolist()
+        also = also if also is None or table is background else table.encode(background.decode(also))
+        by_model = np.flatnonzero(background.numeric & ~table.numeric).tolist()
         is_read = reading.form is not None or reading.margin is not None
         own_values = frozenset[int]() if is_read else options.own_values(table)
         marginals = laws or fit_laws(

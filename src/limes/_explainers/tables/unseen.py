@@ -57,11 +57,14 @@ class UnseenValues:
         """Warnings about rows (n, d), each by its ``pool`` of a size, or by own draws where that is 0."""
         if not self.occurring:
             return {}
-        of_pools = {} if pool is None else {n: self.shares(pool.rows(n).x) for n in {*sizes} if n}
+        of_pools = {n: self.warnings(self.shares(pool.rows(n).x)) for n in {*sizes} if n and pool}
         warnings = {}
         for i, (size, row) in enumerate(zip(sizes, rows, strict=True)):
-            its = of_pools[size] if size else self.shares(product_rows(self.family.at(row))(_COUNTED)[0], row)
-            warnings[i] = self.warnings(its)
+            if size:
+                warnings[i] = of_pools[size]
+            else:
+                x, _ = product_rows(self.family.at(row))(_COUNTED)
+                warnings[i] = self.warnings(self.shares(x, row))
         return {i: texts for i, texts in warnings.items() if texts}
 
     def shares(self, x: Floats, row: Floats | None = None) -> dict[int, float]:
