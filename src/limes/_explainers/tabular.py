@@ -84,7 +84,7 @@ class TabularExplainer(Described):
         (n,) classes or numbers that "entropy" bins separate.
     law
         The law of perturbed rows. With independent columns, inside a bin: "truncnorm" (LIME's), "uniform", or
-        "empirical" (the bin's own background values). With "truncnorm" too a column of at most 20 distinct
+        "empirical" (the bin's own background values). With "truncnorm" too a column of at most 31 distinct
         values, all of them whole numbers, has its own values in each bin, if the model is not read: a
         function may take them for codes, and has no answer between two of these. "joint": the background's
         own rows, with their dependence, each weighted by the cells it changes; standard errors refer to the

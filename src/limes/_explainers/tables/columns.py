@@ -20,8 +20,8 @@ from limes.exceptions import CellError, InputError
 NUMBERS = (numbers.Real, np.bool_)
 # A message writes a whole number up to here in full
 _LONGEST_WHOLE = 10**30
-# Most distinct values of a column that has few
-FEW = 20
+# Most distinct values of a column that has few: the days of a month
+FEW = 31
 # Whole numbers from 0 to below this are categories as they are: sets of trees have an entry for each
 _PLAIN_CODES = 4096
 

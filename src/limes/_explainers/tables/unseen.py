@@ -82,7 +82,7 @@ class UnseenValues:
         largest = sorted((j for j in shares if shares[j] >= _LEAST), key=lambda j: (-shares[j], j))
         if not largest:
             return ()
-        first, *others = [(self.names[j], f"{100 * shares[j]:.0f} %") for j in largest]
+        first, *others = [(self.names[j], f"{int(100 * shares[j])} %") for j in largest]
         named = [f"{name} ({share})" for name, share in others[: _NAMED - 1]]
         rest = len(others) - len(named)
         also = [*named, *([f"{rest} more {'column' if rest == 1 else 'columns'}"] if rest else [])]
