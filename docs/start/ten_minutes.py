@@ -114,7 +114,7 @@ many.plot.beeswarm(of="contributions", max_features=6)
 #
 # Text, booleans and categorical columns are categories. A Pipeline that encodes them is read as a whole, and explained in the
 # columns that you pass to it, before the encoding. A column of numbers that stand for groups, such as a class from 1 to 3, is a category
-# where you say so: ``categorical=["column"]``. Missing values are a separate condition ("age is missing").
+# where an encoder of the model has it, whatever its numbers are, or where you say so: ``categorical=["column"]``. Missing values are a separate condition ("age is missing").
 import numpy as np
 from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline

@@ -313,14 +313,64 @@ def check_exists(path: Path) -> None:
 
 def table_explainer(model: Any, background: Any, options: Mapping[str, Any]) -> Any:
     """The explainer of a table: of rules where ``k`` is among the options."""
+    import narwhals as nw
+
     from limes._explainers.tabular import TabularExplainer
     from limes._rules.explainer import SparseExplainer
     from limes._rules.literals import Literals
 
+    background = as_trained(model, background)
+    chosen = columns_of(options.get("categorical") or [], nw.from_native(background, eager_only=True).columns)
+    of_columns = {"categorical": chosen} if chosen else {}
     if "k" not in options:
-        return TabularExplainer(model, background, **options)
-    of_rules = {name: value for name, value in options.items() if name != "bins"}
-    return SparseExplainer(model, literals=Literals.fit(background, options["bins"]), **of_rules)
+        return TabularExplainer(model, background, **{**options, **of_columns})
+    of_rules = {name: value for name, value in options.items() if name not in ("bins", "categorical")}
+    literals = Literals.fit(background, options["bins"], categorical=chosen or None)
+    return SparseExplainer(model, literals=literals, **of_rules)
+
+
+def columns_of(options: Iterable[str], columns: Sequence[str]) -> list[str]:
+    """Columns that repeated options name, each one column or several with commas between them."""
+    return [
+        name
+        for text in options
+        for name in ([text] if text in columns else [part.strip() for part in text.split(",")])
+    ]
+
+
+def as_trained(model: Any, background: Any) -> Any:
+    """The table with texts where the model's encoders have texts, and a file without types gave numbers.
+
+    A code such as 007 is read as the number 7: it becomes the only text of the encoder that is 7.
+    """
+    import narwhals as nw
+
+    from limes.models._encoders import encoded_texts
+
+    frame = nw.from_native(background, eager_only=True)
+    for j, texts in encoded_texts(model, frame.columns).items():
+        column = frame[:, j]
+        if column.dtype.is_numeric():
+            by_number: dict[float, list[str]] = {}
+            for text in texts:
+                with suppress(ValueError):
+                    by_number.setdefault(float(text), []).append(text)
+            written = [_as_text(value, by_number, column.name) for value in column.to_list()]
+            series = nw.new_series(column.name, written, nw.String, backend=column.implementation)
+            frame = frame.with_columns(series)
+    return frame.to_native()
+
+
+def _as_text(value: Any, by_number: Mapping[float, Sequence[str]], name: str) -> str | None:
+    if value is None or value != value:
+        return None
+    texts = by_number.get(float(value), ())
+    if len(texts) > 1:
+        raise InputError(
+            f"column {name!r} holds the number {value:g}, and the model was trained on the texts "
+            f"{listed(texts)}: store the table as .parquet, with the column as text"
+        )
+    return texts[0] if texts else f"{value:.17g}"
 
 
 def read_image(path: Path) -> Any:

@@ -84,6 +84,10 @@ class SharedOptions:
     missing: Annotated[
         list[float] | None, typer.Option(help="A code of missing values, such as -7; may be repeated.")
     ] = None
+    categorical: Annotated[
+        list[str] | None,
+        typer.Option(help="A column whose numbers are codes, or several: a,b,c; may be repeated."),
+    ] = None
     drop: Annotated[
         list[str] | None, typer.Option(help="A column that is not a feature (the target); may be repeated.")
     ] = None
@@ -120,14 +124,17 @@ class SharedOptions:
 
     def of_tables(self, model: Any, max_calls: int | None = None) -> dict[str, Any]:
         options: dict[str, Any] = {"law": self.law, "weights": self.weights, "bandwidth": self.bandwidth}
-        options |= {"threshold": self.threshold, "missing": self.missing or []}
+        options |= {"threshold": self.threshold, "missing": self.missing or [], **self._of_columns()}
         return {**self._common(model), **options, "bins": files.parse_bins(self.bins), "max_calls": max_calls}
 
     def of_rules(self, model: Any, facts: int, exclude: list[str] | None, objective: str) -> dict[str, Any]:
         options: dict[str, Any] = {"bins": files.parse_bins(self.bins), "k": facts, "exclude": exclude or []}
-        options |= {} if objective == "fidelity" else {"objective": objective}
+        options |= self._of_columns() | ({} if objective == "fidelity" else {"objective": objective})
         options |= {"threshold": self.threshold} if objective == "class" else {}
         return {**self._common(model), **options}
+
+    def _of_columns(self) -> dict[str, Any]:
+        return {"categorical": self.categorical} if self.categorical else {}
 
     def _common(self, model: Any) -> dict[str, Any]:
         return {"output": files.output_of(self.output, model), "method": self.method, "rng": self.seed}
@@ -236,15 +243,18 @@ def explain(
     if [data, text, text_file, image].count(None) != 3:
         raise InputError("pass one thing to explain: a table, --text, --text-file or --image")
     how = SharedOptions(**options)
-    of_tables = (how.drop, how.bins, how.law, how.weights)
+    of_tables = (how.categorical, how.drop, how.bins, how.law, how.weights)
     if data is None and (row, *of_tables) != (
         0,
+        None,
         None,
         SharedOptions.bins,
         SharedOptions.law,
         SharedOptions.weights,
     ):
-        raise InputError("--row, --drop, --bins, --law and --weights are for tables: leave them out")
+        raise InputError(
+            "--row, --categorical, --drop, --bins, --law and --weights are for tables: leave them out"
+        )
     if data is not None and hierarchy:
         raise InputError("--hierarchy is for texts and images: leave it out")
     image_options = (labels, skip_labels, top, mean, scale, link, segments, fill)
@@ -302,6 +312,7 @@ def _explain_rows(
 ) -> Explanation:
     names = files.feature_names(table.columns, fitted, drop)
     chosen, learnt = table.read(names, rows, sample=background is None)
+    chosen = files.as_trained(fitted, chosen)
     if background is not None:
         learnt = files.read_background(background, fitted, drop)
     explainer = files.table_explainer(fitted, learnt, options)
@@ -454,6 +465,7 @@ def explain_table(
     Exit codes: 0 every row is explained, 3 some rows have errors, 1 the run failed, 130 Ctrl-C, 143 SIGTERM.
     """
     require("pyarrow", "limes explain-table", package="'limes[scale]'")
+    from limes.models._encoders import encoded_texts
     from limes.scale._parts import ROWS, Increment
     from limes.scale._sources import Source
     from limes.scale._stores import place_of
@@ -474,6 +486,7 @@ def explain_table(
     fitted = how.load(model)
     files.note_of_guess(table, source.dialect)
     names = features_of_run(columns, fitted, source, [*(key or []), *(how.drop or [])])
+    source = replace(source, texts=tuple(names[j] for j in encoded_texts(fitted, names)))
     learnt_from = source
     if earlier is not None and background is None:
         learnt_from = Increment.of(source, earlier, folder).beginning(source)
@@ -657,7 +670,7 @@ def what_if(
     how = SharedOptions(**options)
     fitted = how.load(model)
     dropped = [*(how.drop or []), *([] if ids is None else [ids])]
-    rows = files.select_features(frame, fitted, dropped)
+    rows = files.as_trained(fitted, files.select_features(frame, fitted, dropped))
     learnt = rows if background is None else files.read_background(background, fitted, dropped)
     columns = len(nw.from_native(rows, eager_only=True).columns)
 

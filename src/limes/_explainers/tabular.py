@@ -85,13 +85,17 @@ class TabularExplainer(Described):
         (n,) classes or numbers that "entropy" bins separate.
     law
         The law of perturbed rows. None: columns are independent; inside a bin contributions rest on the
-        background's own values; coefficients, R² and effects rest on LIME's truncated normals. A law that is
-        named holds for both: with independent columns, inside a bin, "empirical" (the bin's own values),
-        "truncnorm" or "uniform". "joint": the background's own rows, with their dependence, each weighted by
-        the cells it changes; standard errors refer to the population they were drawn from.
+        background's own values; coefficients, R² and effects rest on LIME's truncated normals. If the model
+        is not read, columns of at most 31 distinct whole numbers have their own values for both: a function
+        may take these for codes, and has no answer between two of them. A law that is named holds for both:
+        with independent columns, inside a bin, "empirical" (the bin's own values), "truncnorm" or "uniform".
+        "joint": the background's own rows, with their dependence, each weighted by the cells it changes;
+        standard errors refer to the population they were drawn from.
     categorical
-        Names or positions of columns to treat as categories; text, booleans and categoricals always are. A
-        name is that of the table, of whatever type, or its text.
+        Names or positions of columns to treat as categories; text, booleans and categoricals always are, and
+        columns that an encoder of the model has, whatever their numbers are (see Notes). A name is that of
+        the table, of whatever type, or its text. Name columns of codes that only a function knows: where it
+        is asked about other values than a column's few, or whole ones, a row has a warning with their share.
     bandwidth
         ν > 0, or infinity; the default is 0.75 √d.
     weights
@@ -154,7 +158,9 @@ class TabularExplainer(Described):
     Notes
     -----
     A model that is fitted again is read again at the next call. Columns of numbers that the model takes for
-    categories (by an encoder, or by itself) are categories here too.
+    categories, by itself or by an encoder, are categories here too, read or not: encoders are the steps of
+    pipelines and column transformers, and those among the attributes of other models, that have
+    ``categories_`` or a mapping of each value.
 
     References
     ----------
@@ -171,6 +177,9 @@ class TabularExplainer(Described):
     >>> explanation.method, explanation.values.shape
     ('exact', (2, 10))
     """
+
+    # LIME itself draws numbers between whole ones
+    _keeps_whole = True
 
     @one_blas_thread()
     def __init__(
@@ -210,6 +219,7 @@ class TabularExplainer(Described):
             hold=self._background.held(hold),
             missing=_codes(missing),
             by_predict=passed is not model and passed.__name__ == "predict",
+            keeps_whole=self._keeps_whole,
         )
         self._errors = check_choice("errors", errors, ("raise", "row"))
         self._explained = model
@@ -391,7 +401,10 @@ class TabularExplainer(Described):
         answers = model.bound.answers(encoded.matrix)
         if answers is not None:
             return model, encoded, answers
-        also = few_rows(encoded.matrix) if model is present else None
+        also = None
+        if model is present:
+            # the new model may take other columns for categories
+            also = self._background.encode(model.table.decode(few_rows(encoded.matrix)))
         model = TabularModel.fit(self._explained, self._background, self._options, also)
         self._model = model = model.reproducible() if self._is_reproducible else model
         model, encoded = model.encoded(X, self._errors)
@@ -429,7 +442,9 @@ class TabularExplainer(Described):
         other = copy(self)
         reading = self._model.bound.reading
         compared = reading if is_trial and reading.form is not None else None
-        model = TabularModel.fit(self._explained, self._background, options, compared=compared)
+        # a form that was compared is about the columns as they were read
+        table = self._background if compared is None else self._model.table
+        model = TabularModel.fit(self._explained, table, options, compared=compared)
         vars(other).pop("reproducible", None)  # computed of this design
         model = model.reproducible() if self._is_reproducible else model
         vars(other).update(_options=options, _model=model, _suggestion=None)

@@ -36,6 +36,7 @@ CODES: Mapping[str, str] = {
     "errors": "standard errors are not to be trusted",
     "tolerance": "errors are larger than the tolerance, or than 1.5 % of the largest coefficient",
     "cut short": "sampling ended early",
+    "new values": "the model was asked about values that do not occur in the background",
     "few rows": "few rows of the sample count around the row",
     "collinear": "features change together in all rows that count",
     "hardly changed": "a feature hardly changed in the sample",

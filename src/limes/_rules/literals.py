@@ -37,7 +37,7 @@ from limes._threads import LRUCache
 from limes.designs._bins import bin_edges
 from limes.designs._marginals import BinCells, Marginal, binned, categorical
 from limes.exceptions import InputError
-from limes.models._reading import Schema
+from limes.models._reading import Schema, fitted_columns
 from limes.models.forms._base import Form
 
 # Rows whose cells are cached: each is looked up several times
@@ -591,7 +591,7 @@ def rows_of(literals: Literals | None, neighbourhood: str | None, law: str, valu
 
 def check_columns(model: Any, rows: SignRows) -> None:
     """Raise if a model was fitted on more or fewer columns than its rows will have, or on other values."""
-    fitted = getattr(model, "n_features_in_", None)
+    fitted = fitted_columns(model)
     if fitted is not None and rows.width is not None and fitted != rows.width:
         raise InputError(
             f"the model was fitted on {fitted} columns, and rows of this neighbourhood have {rows.width}: "

@@ -133,6 +133,13 @@ def dense(matrix: Any) -> Floats:
     return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=np.float64)
 
 
+def fitted_columns(model: Any) -> int | None:
+    """How many columns a model was fitted on; None where it does not store it."""
+    # a model of CatBoost that was stored and loaded has 0 here, and its names
+    count = getattr(model, "n_features_in_", None) or len(getattr(model, "feature_names_", None) or ())
+    return int(count) or None
+
+
 def tolerance_of(model: Any) -> float:
     """Rounding error of a model's sums, relative to its largest prediction: that of its least exact part."""
     if qualified_name(type(model)) == "sklearn.FrozenEstimator":

@@ -534,6 +534,7 @@ class Source:
     version: str = "the table"  # what states which files there are
     lead: Place | None = None  # states columns and types; None: the first file
     start: int = 0  # number of the first row
+    texts: tuple[str, ...] = ()  # columns of CSV that are text, even where all cells look like numbers
 
     @classmethod
     def of(cls, where: str | Place) -> Source:
@@ -600,6 +601,8 @@ class Source:
             raise InputError(f"{self.first} could not be read: {error}.{kind}") from error
         _check_repeats(self.first, schema.names)
         schema = schema.remove_metadata()
+        for name in self.texts if self.is_csv else ():
+            schema = schema.set(schema.names.index(name), pa.field(name, pa.string()))
         for column in self.keys.schema:
             if column.name not in schema.names:
                 schema = schema.append(column)

@@ -21,6 +21,10 @@ from limes.exceptions import CellError, InputError
 NUMBERS = (numbers.Real, np.bool_)
 # A message writes a whole number up to here in full
 _LONGEST_WHOLE = 10**30
+# Most distinct values of a column that has few: the days of a month
+FEW = 31
+# Whole numbers from 0 to below this are categories as they are: sets of trees have an entry for each
+_PLAIN_CODES = 4096
 
 INFINITE = (
     "is not finite, and has no place in a column's law: replace it by a number beyond all others (trees send "
@@ -81,6 +85,19 @@ class TableColumn:
     def points(self) -> Floats:
         """Every value of a categorical column in the matrix, increasing; NaN last."""
         return np.array([*self.codes.values()] + [np.nan] * self.missing)
+
+    @property
+    def has_odd_codes(self) -> bool:
+        """Whether a category is a number that trees have no entry for: a fraction, below 0, or large."""
+        return (
+            self.categorical
+            and not self.coded
+            and any(not 0 <= level < _PLAIN_CODES or level % 1 for level in self.levels)
+        )
+
+    def values_of(self, cells: Floats) -> list[Any]:
+        """The user's distinct values behind cells of the matrix, without missing ones."""
+        return list(self.levels) if self.categorical else np.unique(cells[~np.isnan(cells)]).tolist()
 
     def with_levels(self, new: Sequence[str]) -> TableColumn:
         first, size = len(self.levels), len(new)

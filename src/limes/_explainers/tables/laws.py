@@ -6,7 +6,7 @@ missing".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from limes._arrays import Floats, streams
+from limes._arrays import Floats, mean_and_std, streams
 from limes._checks import check_choice
 from limes._explainers.options import SamplingOptions
 from limes._explainers.tables.columns import TableColumn
@@ -82,6 +82,7 @@ class TabularOptions:
     hold: tuple[str, ...] = ()
     missing: tuple[float, ...] = ()  # codes of missing values
     by_predict: bool = False  # whether the user passed a model's predict, and not the model
+    keeps_whole: bool = True  # whether few whole numbers have no others between them, for models not read
 
     def __post_init__(self) -> None:
         if self.law is not None:
@@ -110,6 +111,11 @@ class TabularOptions:
     def law_of_contributions(self) -> str:
         """Name of the law of perturbed rows that contributions rest on."""
         return self.law or _OF_CONTRIBUTIONS
+
+    def own_values(self, table: Table) -> frozenset[int]:
+        """Columns whose bins have their values in place of LIME's normal law, if the model is not read."""
+        applies = self.keeps_whole and (self.law is None or self.is_joint)
+        return table.of_few_whole_numbers if applies else frozenset()
 
     @property
     def weights_name(self) -> str:
@@ -160,6 +166,18 @@ class TabularOptions:
         return JointFamily(product, background)
 
 
+def slopes_of(table: Table, family: ProductFamily) -> dict[str, Any]:
+    """Mean and standard deviation of each column that has a slope, by its name."""
+    if family.slopes is None:
+        return {}
+    slopes = {}
+    for j in np.flatnonzero(family.slopes).tolist():
+        column = table.matrix[:, j]
+        mean, deviation = mean_and_std(column[np.isfinite(column)])
+        slopes[table.names[j]] = {"mean": mean, "deviation": deviation}
+    return {"slopes": slopes}
+
+
 def edges_by_column(table: Table, bins: Any) -> Any:
     """Edges as a list of d, in the numbers that stand for times and other quantities; strategies as they are.
 
@@ -187,11 +205,18 @@ def _edges_as_numbers(column: TableColumn, edges: Any) -> Any:
 
 
 def fit_laws(
-    table: Table, bins: Any, target: ArrayLike | None, law: str, missing: Sequence[float] = ()
+    table: Table,
+    bins: Any,
+    target: ArrayLike | None,
+    law: str,
+    missing: Sequence[float] = (),
+    *,
+    own_values: Collection[int] = (),
 ) -> tuple[Marginal, ...]:
     """Learn one law per column; ``bins`` is None for numbers without bins.
 
-    Numbers that are ``missing`` are codes of missing values, with a bin of codes alone.
+    Numbers that are ``missing`` are codes of missing values, with a bin of codes alone. Inside bins columns
+    with ``own_values``, by position, have the background's values, whatever the law of others is.
     """
     # column by column in memory, as they are learnt from
     matrix = np.asfortranarray(table.matrix)
@@ -216,8 +241,9 @@ def fit_laws(
         edges = bin_edges(values, learnt, bins=cut, target=target, names=table.names)
     edges = [*map(between_cells, table.columns, edges)]
     sources = [statistics.get(j, e) for j, e in enumerate(edges)]
-    columns = zip(table.columns, matrix.T, sources, strict=True)
-    return tuple(_fit_law(column, x, source, law, missing) for column, x, source in columns)
+    laws = ["empirical" if j in own_values else law for j in range(len(edges))]
+    columns = zip(table.columns, matrix.T, sources, laws, strict=True)
+    return tuple(_fit_law(column, x, source, its, missing) for column, x, source, its in columns)
 
 
 def laws_of_values(table: Table, bins: Any, marginals: Sequence[Marginal]) -> tuple[Marginal, ...]:

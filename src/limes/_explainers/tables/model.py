@@ -6,7 +6,7 @@ as it was read, its expectation, and the pipeline.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from limes import __version__
-from limes._arrays import Floats, Ints, Objects, column_stds, distinct_rows, mean_and_std
+from limes._arrays import Floats, Ints, Objects, column_stds, distinct_rows
 from limes._diagnostics.context import Estimate
 from limes._expectations.behind_curves import BehindCurve, behind_links
 from limes._expectations.controls import CONTROLS
@@ -42,6 +42,7 @@ from limes._explainers.reading import (
     shuffled,
 )
 from limes._explainers.results import OCCURRING, PERTURBED, RowWarnings, fixed_warnings, sampling_warnings
+from limes._explainers.tables.categories import advice_on, read_with_categories
 from limes._explainers.tables.fits import JointFits, ReadForm, TableFits
 from limes._explainers.tables.laws import (
     Family,
@@ -50,10 +51,12 @@ from limes._explainers.tables.laws import (
     edges_by_column,
     fit_laws,
     laws_of_values,
+    slopes_of,
     value_texts,
     writer_of,
 )
 from limes._explainers.tables.table import EncodedRows, Table
+from limes._explainers.tables.unseen import UnseenValues
 from limes._explanation.fit import QUICK, RowFits
 from limes._explanation.record import RowWarning
 from limes._explanation.wording import cell
@@ -64,7 +67,6 @@ from limes.designs._marginals import Marginal, categorical
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import BinWeights
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
-from limes.models._algebra import category_columns
 from limes.models._calling.caller import (
     CHECK_CALLS,
     ModelCaller,
@@ -86,7 +88,7 @@ from limes.models._calling.outputs import (
     resolve,
 )
 from limes.models._identity import REFIT_ROUNDING, Predict, Watch, few_rows
-from limes.models._reading import read_output, tolerance_of
+from limes.models._reading import fitted_columns, read_output, tolerance_of
 from limes.models.forms._base import Form
 from limes.models.forms._trees import Forest
 from limes.models.readers import EXACT_TOLERANCE, SINGLE_TOLERANCE
@@ -138,6 +140,7 @@ class TabularModel:
     pipeline: Pipeline
     units: Floats  # (d,) standard deviation of numbers, 1 for categories and for columns that do not vary
     provenance: dict[str, Any]
+    own_values: frozenset[int] = frozenset()  # columns whose bins have their own values, whatever the law is
     is_reproducible: bool = False  # whether results do not depend on other rows of a call, to the last bit
 
     @classmethod
@@ -156,21 +159,17 @@ class TabularModel:
         background, under another design, is not compared again, and ``laws`` that are known not learnt.
         """
         table = table.for_model(model)
-        reading = _read(model, options.output, table) if compared is None else compared
-        forms = [form for form in (reading.form, reading.margin) if form is not None]
-        categories = frozenset().union(*map(category_columns, forms))
-        numbers = [j for j in np.flatnonzero(table.numeric).tolist() if j in categories]
         options = replace(options, bins=edges_by_column(table, options.bins))
-        bins = options.bins if isinstance(options.bins, list | tuple) else ()
-        cut = [j for j in numbers if j < len(bins) and bins[j] is not None]
-        by_model = [j for j in numbers if j not in cut]
-        if cut:
-            reading = reading.unread(
-                f"the model takes column {table.names[cut[0]]!r} for categories, and bins= cuts it as a "
-                "number: pass None in its place"
-            )
-        table = table.with_categories(by_model)
-        marginals = laws or fit_laws(table, options.bins, options.target, options.law_in_bin, options.missing)
+        read = partial(_read, model, options.output) if compared is None else lambda _: compared
+        background = table
+        table, reading = read_with_categories(model, table, read, options.bins)
+        also = also if also is None or table is background else table.encode(background.decode(also))
+        by_model = np.flatnonzero(background.numeric & ~table.numeric).tolist()
+        is_read = reading.form is not None or reading.margin is not None
+        own_values = frozenset[int]() if is_read else options.own_values(table)
+        marginals = laws or fit_laws(
+            table, options.bins, options.target, options.law_in_bin, options.missing, own_values=own_values
+        )
         if len(table.matrix) == 1:
             raise InputError(
                 "the background has one row, so no column can vary: pass the training data, or a few hundred "
@@ -202,7 +201,8 @@ class TabularModel:
             bound,
             pipeline,
             units,
-            _provenance(model, table, family, bound, options, by_model),
+            _provenance(model, table, family, bound, options, by_model, own_values),
+            own_values,
         )
 
     def encoded(self, X: Any, errors: str) -> tuple[TabularModel, EncodedRows]:
@@ -411,11 +411,19 @@ class TabularModel:
             kind = OCCURRING if self.options.is_joint else PERTURBED
             sampling = self.options.sampling.of_table(len(names), is_read=self.bound.reading.is_read)
             of_samples = sampling_warnings(fitted, names, outputs, sampling=sampling, kind=kind)
+            if self.bound.asks and not self.options.is_joint:
+                pool = getattr(self.bound.expectation, "pool", None)
+                news = self._unseen.of_rows(rows, fitted.moments.shared.tolist(), pool)
+                of_samples |= {i: (*texts, *of_samples.get(i, ())) for i, texts in news.items()}
         warnings = self.row_warnings.of_rows(rows, cells, fitted, predictions, of_samples)
         predict = self.bound.predict
         of_answers = predict.remark if isinstance(predict, NotedAnswers) else ""
         remark = RowWarning(self._replaced or of_answers, "labels")
         return tuple((remark, *others) for others in warnings) if remark else warnings
+
+    @cached_property
+    def _unseen(self) -> UnseenValues:
+        return UnseenValues.of(self.table, self.family)
 
     @cached_property
     def _replaced(self) -> str:
@@ -431,6 +439,7 @@ def _provenance(
     bound: BoundModel,
     options: TabularOptions,
     by_model: Sequence[int],
+    own_values: Collection[int],
 ) -> dict[str, Any]:
     bins, output = options.bins, bound.reading.output
     sampled = bound.expectation.method == "sampled"
@@ -438,7 +447,7 @@ def _provenance(
     needs_densities = getattr(bound.expectation, "needs_densities", False)
     return {
         **({"meaning": SLOPE_MEANING} if bins is None else {}),
-        **_slopes(table, family),
+        **slopes_of(table, family),
         "limes": __version__,
         "model": type(model).__name__,
         "answer": output.method or "call",
@@ -448,6 +457,7 @@ def _provenance(
         **({"hold": list(options.hold)} if options.hold else {}),
         **({"missing": list(options.missing)} if options.missing else {}),
         **({"categories of the model": [table.names[j] for j in by_model]} if by_model else {}),
+        **({"own values": [table.names[j] for j in sorted(own_values)]} if own_values else {}),
         "law": options.law_name,
         **({} if options.is_joint else {"law of contributions": options.law_of_contributions}),
         **({"contributions": SAMPLED_KINKS} if needs_densities and options.law is None else {}),
@@ -458,18 +468,6 @@ def _provenance(
         "seed": options.sampling.sampling.seed if sampled else None,
         **({"tolerance": str(options.sampling.sampling.accuracy)} if sampled else {}),
     }
-
-
-def _slopes(table: Table, family: ProductFamily) -> dict[str, Any]:
-    """Mean and standard deviation of each column that has a slope, by its name."""
-    if family.slopes is None:
-        return {}
-    slopes = {}
-    for j in np.flatnonzero(family.slopes).tolist():
-        column = table.matrix[:, j]
-        mean, deviation = mean_and_std(column[np.isfinite(column)])
-        slopes[table.names[j]] = {"mean": mean, "deviation": deviation}
-    return {"slopes": slopes}
 
 
 # -- the model, read and bound -------------------------------------------------------------------------------
@@ -552,8 +550,8 @@ class BoundModel:
 def _read(model: Any, output: Any, table: Table) -> Reading:
     """Read a model before the background's laws are learnt."""
     output = resolve(model, output)
-    ask = ModelCaller(model, output, table.decode, table.advice)
-    if getattr(model, "n_features_in_", len(table.columns)) != len(table.columns):
+    ask = ModelCaller(model, output, table.decode, partial(advice_on, model, table))
+    if fitted_columns(model) not in (None, len(table.columns)):
         # a reader's error about other columns would puzzle the user: the model raises its own
         ask(table.matrix[:2])
 
@@ -596,7 +594,7 @@ class _Binding:
     def caller(self, output: Output) -> Predict:
         model, table = self.unbound.model, self.table
         typical = table.matrix[even_positions(len(table.matrix), _BACKGROUND)]
-        caller = ModelCaller(model, output, table.decode, table.advice, typical=typical)
+        caller = ModelCaller(model, output, table.decode, partial(advice_on, model, table), typical=typical)
         return noted(caller, model, output.method)
 
     def answers(self, output: Output) -> Floats:

@@ -433,7 +433,14 @@ class _ByAnswers:
         if key not in self._families:
             model = self._model
             options = replace(model.options, bins=bins, bandwidth=bandwidth)
-            marginals = fit_laws(model.table, bins, options.target, options.law_in_bin, options.missing)
+            marginals = fit_laws(
+                model.table,
+                bins,
+                options.target,
+                options.law_in_bin,
+                options.missing,
+                own_values=model.own_values,
+            )
             self._families[key] = options.product_family(model.table, marginals, model.units)
         return self._families[key]
 

@@ -8,7 +8,7 @@ gets the dtypes and categories that it was trained on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ import numpy as np
 
 from limes._arrays import EXACT, Bools, Floats, Ints, Objects, Reals, is_wide
 from limes._checks import SHOWN, did_you_mean, listed
-from limes._explainers.tables.columns import TableColumn, encode, learn, template_of, unreadable
+from limes._explainers.tables.columns import FEW, TableColumn, encode, learn, template_of, unreadable
 from limes._explainers.tables.quantities import cells_of, column_of, quantity_of
 from limes._names import Names, is_whole, names_of_frame, refuse_repeats, text_of
 from limes.exceptions import CellError, InputError
@@ -88,6 +88,12 @@ class ArrayConverter:
 
     def _whole(self, columns: tuple[TableColumn, ...], matrix: Floats, wide: str) -> Objects:
         """Whole numbers, those of coded columns themselves; ``wide`` is the name of such a column."""
+        if not any(column.wide for column in columns):
+            values = matrix.astype(np.float64)
+            for j, column in enumerate(columns):
+                if column.coded:
+                    values[:, j] = np.array([*column.levels, np.nan])[column.places(matrix[:, j])]
+            return _narrow(values, self.dtype)
         cells = np.empty(matrix.shape, dtype=self.dtype)
         for j, column in enumerate(columns):
             if column.coded:
@@ -359,6 +365,23 @@ class Table:
     def numeric(self) -> Bools:
         return np.array([not column.categorical for column in self.columns])
 
+    def values_of(self, column: int) -> list[Any]:
+        """The distinct values of a column, by position, without missing ones."""
+        return self.columns[column].values_of(self.matrix[:, column])
+
+    @cached_property
+    def of_few_whole_numbers(self) -> frozenset[int]:
+        """Columns of numbers, by position, whose values are few and whole: a fraction of them is no value."""
+        chosen = []
+        for j, column in enumerate(self.columns):
+            if not column.categorical:
+                # most columns differ within a few rows
+                few = len(np.unique(self.matrix[: 10 * FEW, j])) <= FEW + 1
+                values = self.values_of(j) if few else []
+                if 0 < len(values) <= FEW and all(map(float.is_integer, values)):
+                    chosen.append(j)
+        return frozenset(chosen)
+
     @classmethod
     def fit(cls, background: Any, *, categorical: Any = None) -> Table:
         """Learn names, levels and dtypes; ``categorical`` are columns of numbers taken as categories."""
@@ -416,6 +439,22 @@ class Table:
         chosen = [column.name for j, column in enumerate(self.columns) if column.categorical or j in columns]
         learnt = Table.fit(replace(self, order=None).decode(self.matrix), categorical=chosen)
         return replace(learnt, order=self.order, remark=self.remark)
+
+    def with_codes(self, columns: Collection[int]) -> Table:
+        """The same background with positions of categories of these columns, in place of odd numbers.
+
+        The table itself where all are small whole numbers.
+        """
+        odd = [j for j in columns if self.columns[j].has_odd_codes]
+        if not odd:
+            return self
+        matrix, its = self.matrix.copy(), [*self.columns]
+        for j in odd:
+            places = its[j].places(matrix[:, j])
+            matrix[:, j] = np.where(np.isnan(matrix[:, j]), np.nan, places)
+            its[j] = replace(its[j], coded=True)
+        matrix.setflags(write=False)
+        return replace(self, columns=tuple(its), matrix=matrix)
 
     def encode(self, X: Any) -> Floats:
         """Turn one row or many into a matrix (m, d); columns match by name, or else by position."""
@@ -481,16 +520,19 @@ class Table:
         return converter.in_order(self.order).restore(columns, matrix[:, self.order])
 
     def advice(self, matrix: Floats) -> str:
-        """What to do where a model fails on rows (m, d) with fractions in columns of whole numbers."""
-        names = [
-            column.name
-            for column, values in zip(self.columns, matrix.T, strict=True)
-            if column.integer and (values != np.rint(values)).any()
-        ]
+        """What to do where a model fails on rows (m, d) with values between those of a column's few."""
+        whole, few = list[str](), list[str]()
+        for j, (column, values) in enumerate(zip(self.columns, matrix.T, strict=True)):
+            if column.integer and (values != np.rint(values)).any():
+                whole.append(column.name)
+            elif column.is_plain and len(its := self.values_of(j)) <= FEW:
+                few += [column.name] if not np.isin(values[~np.isnan(values)], its).all() else []
+        names = whole or few
         if not names:
             return ""
+        what = "whole numbers" if whole else "few distinct values"
         return (
-            f"{listed(names)} {'holds' if len(names) == 1 else 'hold'} whole numbers in the background, and "
+            f"{listed(names)} {'holds' if len(names) == 1 else 'hold'} {what} in the background, and "
             "perturbed rows lie between them: name those in categorical= that stand for things, such as rows "
             "of an embedding"
         )

@@ -346,14 +346,15 @@ class TableAdapter(_ColumnsAdapter):
         return cached[2]
 
     def _made_explainer(self, model: Any, output: str | None, call: Call, seed: int) -> Any:
-        from limes._explainers.tabular import TabularExplainer
+        from limes.compat.lime._limit import LimeLimit
 
         background = self.table.matrix
         if self._stats and self.discretizer:
             draws = 1 + _STAND_INS, np.random.default_rng(seed), "gaussian"
             background = self._drawn(background[0], *draws)[1][1:]
+
         make = partial(
-            TabularExplainer,
+            LimeLimit,
             call.predict.function if model is None else model,
             self.table.decode(background),
             output=output,

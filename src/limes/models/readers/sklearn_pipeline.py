@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from limes.models._documents import VECTORIZERS
 from limes.models._feature_maps import (
     Codebook,
     LookupMap,
@@ -171,6 +172,11 @@ def _fold_of(step: Any) -> Fold:
     if fold_of_step is not None:
         refuse_replaced_methods(step)
         return fold_of_step
+    if qualified_name(type(step)) in VECTORIZERS:
+        raise CannotRead(
+            "it splits texts into words, and here a text is one category: limes.CompositeExplainer(model, "
+            "background) explains the words, beside the other columns"
+        )
     for base in type(step).__mro__[1:]:
         if qualified_name(base) in _FOLDS:
             raise CannotRead(f"it is a subclass of {base.__qualname__}, and may do something else")
