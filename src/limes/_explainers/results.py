@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -30,7 +30,7 @@ from limes._threads import Progress, in_workers
 from limes.designs._marginals import BinCells, Crossings
 from limes.exceptions import InputError, Interrupted, ModelError
 from limes.models._calling.caller import repetition_warnings
-from limes.models._identity import REFIT_ROUNDING
+from limes.models._identity import SPREADS, rounding_of
 
 if TYPE_CHECKING:
     from limes._explainers.tables.table import Table
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 # Inputs whose explanation was cut short, of which the model's answers are kept
 UNFINISHED = 16
-# Spreads of a random model's answers by which two of them may differ
-_SPREADS = 3.0
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -74,7 +72,8 @@ def answers_alike(before: Floats, predictions: Floats, spread: float) -> bool:
     """Whether the model answers as when the explanation was cut short."""
     if before.shape != predictions.shape:
         return False
-    return np.allclose(before, predictions, rtol=REFIT_ROUNDING, atol=_SPREADS * spread)
+    allowed = np.maximum(rounding_of(before), SPREADS * spread)
+    return bool((np.abs(before - predictions) <= allowed).all())
 
 
 def interrupted(cause: BaseException | None, partial: Explanation | None, rows: int) -> BaseException:
@@ -106,15 +105,14 @@ def with_account(
         if not fit.is_read:
             # one by one: those that are finished are kept
             rows = [[row] for row in range(len(explanation))]
-            _, error = compute_each(rows, fits.contributions, progress=progress, workers=workers)
+            compute = partial(fits.contributions, is_current=True)
+            _, error = compute_each(rows, compute, progress=progress, workers=workers)
         if error is None:
             assert explanation.contributions is not None  # noqa: S101 - reading them keeps them
             return explanation
     except KeyboardInterrupt as stop:
         error = stop
     except InputError as refusal:
-        if is_default:  # reading them says why
-            return explanation
         error = refusal
     if isinstance(error, KeyboardInterrupt):
         raise Interrupted(
