@@ -32,10 +32,11 @@ from limes.models._calling.caller import (
     ModelCaller,
     OneOutput,
     few_inputs,
-    spread_of_answers,
+    repeated_answers,
+    spread_of,
 )
 from limes.models._calling.outputs import SCORE, behind_method, resolve
-from limes.models._reading import watch
+from limes.models._identity import Watch, Witnesses
 
 # Share of the background on which the number of features is chosen, and the largest number of such rows
 _VALIDATION_SHARE, _MOST_VALIDATION_ROWS = 0.25, 200
@@ -115,8 +116,7 @@ class MapleExplainer(Described):
         self._predict = OneOutput(ModelCaller(model, resolved, self._table.decode), resolved)
         self._trees, self._leaf, self._seed = check_count("trees", trees), leaf, check_seed(rng)
         self._ridge = max(check_size("ridge", ridge, zero=True), _SMALLEST_RIDGE * trees)
-        self._watch = watch(model)
-        self._fit()
+        self._fit(model)
         self._provenance = {
             "meaning": _MEANING,
             "limes": __version__,
@@ -135,7 +135,7 @@ class MapleExplainer(Described):
     def _facts(self) -> Mapping[str, Any]:
         return self._provenance
 
-    def _fit(self) -> None:
+    def _fit(self, model: Any) -> None:
         """Fit the forest to the model's predictions, and choose the number of features."""
         matrix = self._table.matrix
         predictions = self._predict(matrix)
@@ -145,7 +145,12 @@ class MapleExplainer(Described):
         self._train, self._rows, self._targets = train, matrix[train], predictions[train]
         self._forest = _forest(self._rows, self._targets, self._trees, self._leaf, self._seed)
         self._leaves = self._forest.apply(self._rows)
-        self._warnings = repetitions(spread_of_answers(self._predict, few_inputs(matrix)))
+        inputs = few_inputs(matrix)
+        answered = repeated_answers(self._predict, inputs)
+        spread = spread_of(*answered)
+        self._warnings = repetitions(spread)
+        witnesses = Witnesses.of(self._predict, matrix, (inputs, *answered), spread)
+        self._watch = Watch(model, witnesses=witnesses)
         self._order = _ranked(self._forest, matrix.shape[1])
         self.kept = self._best_prefix(matrix[validation], predictions[validation])
 
@@ -162,8 +167,7 @@ class MapleExplainer(Described):
         """
         rows = _in_float32(self._table.encode(X))
         if not self._watch.unchanged(rows):
-            self._watch = watch(self._watch.model)
-            self._fit()
+            self._fit(self._watch.model)
         n, d = rows.shape
         values, intercepts, fidelity = np.zeros((n, d)), np.zeros(n), np.zeros(n)
         for i, weights in enumerate(self._weights(rows)):

@@ -18,6 +18,7 @@ from internals import (
     CONTROLS,
     SEQUENCES,
     SMALLEST,
+    WITNESSES,
     ExplainedRows,
     Pool,
     PooledExpectation,
@@ -341,13 +342,13 @@ def test_rows_in_rare_cells_and_narrow_bandwidths_are_sampled_separately():
     explainer = limes.TabularExplainer(model, np.column_stack([x, rare]), max_calls=1024, bandwidth=0.1)
     explanation = explainer(np.column_stack([x, rare])[:2])
     assert explanation.shared_calls.tolist() == [0, 0]
-    assert explainer.pool_calls == CHECK_CALLS
+    assert explainer.pool_calls == CHECK_CALLS + WITNESSES
     assert explanation.model_calls == 2048
     wide = limes.TabularExplainer(model, np.column_stack([x, rare]), max_calls=1024)
     explanation = wide(np.column_stack([x, rare])[:2])
     assert explanation.calls.tolist() == [0, 0]
     assert explanation.shared_calls.tolist() == [1024, 1024]
-    assert wide.pool_calls == CHECK_CALLS + 1024
+    assert wide.pool_calls == CHECK_CALLS + WITNESSES + 1024
 
 
 def test_a_column_that_hardly_changes_has_an_unknown_error():
@@ -417,7 +418,7 @@ def test_contributions_of_more_columns_are_computed_where_they_are_read():
     explainer = limes.TabularExplainer(lambda x: x[:, 0] * x[:, 1], x, control="additive")
     explanation = explainer(x[:1], progress=False)
     assert explanation.account is None
-    assert explainer.pool_calls <= 4096 + CHECK_CALLS
+    assert explainer.pool_calls <= 4096 + CHECK_CALLS + WITNESSES
     assert np.isfinite(explanation.contributions.values).all()
 
 
@@ -472,7 +473,7 @@ def test_a_failure_keeps_finished_rows_and_the_next_call_resumes():
 
     def model(rows):
         calls.append(len(rows))
-        if len(calls) == 5 + 12:
+        if len(calls) == 6 + 12:
             raise ConnectionError("the service did not answer")
         return bent(rows)
 
@@ -487,8 +488,9 @@ def test_a_failure_keeps_finished_rows_and_the_next_call_resumes():
     result = explainer(x[:3], progress=False)
     clean = limes.TabularExplainer(bent, x, tolerance=1e-9, max_calls=2048)(x[:3], progress=False)
     assert np.array_equal(result.values, clean.values)
-    assert sum(calls) - 100 == 2 + CHECK_CALLS + 3 + 3 + 2048  # the failed batch was asked again
-    assert explainer.pool_calls == CHECK_CALLS + 2048
+    checks = CHECK_CALLS + 2 * WITNESSES
+    assert sum(calls) - 100 == 2 + checks + 3 + 3 + 2048  # the failed batch was asked again
+    assert explainer.pool_calls == checks + 2048
 
 
 def test_a_full_pool_makes_no_further_calls():
@@ -498,4 +500,4 @@ def test_a_full_pool_makes_no_further_calls():
     before = len(model.rows)
     assert explainer.pool_calls == CHECK_CALLS + 4096
     explainer(x[:5], progress=False)
-    assert len(model.rows) == before + 5
+    assert len(model.rows) == before + WITNESSES + 5

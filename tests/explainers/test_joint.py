@@ -13,7 +13,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier,
 
 import limes
 from effort import repeats
-from internals import CHECK_CALLS
+from internals import CHECK_CALLS, WITNESSES
 from limes.exceptions import InputError, ModelError
 from oracle import EXACT
 
@@ -67,7 +67,7 @@ def test_coefficients_are_plain_weighted_least_squares(diabetes, forest, bandwid
         assert explanation.fidelity[i] == pytest.approx(r2, rel=EXACT)
     assert explanation.method == "sampled"
     assert explanation.model_calls == 0
-    assert explainer.pool_calls == (0 if read else CHECK_CALLS + 442)
+    assert explainer.pool_calls == (0 if read else CHECK_CALLS + WITNESSES + 442)
     assert (explanation.shared_calls == (0 if read else 442)).all()
     assert "joint" in explanation.reason
     assert ("read model" in explanation.reason) == read
@@ -184,7 +184,7 @@ def test_a_failing_model_keeps_its_answers(diabetes, forest):
 
     def model(table):
         sizes.append(len(table))
-        if len(sizes) == 7:
+        if len(sizes) == 8:
             raise ConnectionError("away")
         return forest.predict(table)
 
@@ -192,9 +192,9 @@ def test_a_failing_model_keeps_its_answers(diabetes, forest):
     with pytest.raises(ModelError, match="away"):
         explainer(X.iloc[:2])
     before = explainer.pool_calls
-    assert CHECK_CALLS < before < CHECK_CALLS + 442
+    assert CHECK_CALLS + WITNESSES < before < CHECK_CALLS + WITNESSES + 442
     explanation = explainer(X.iloc[:2])
-    assert explainer.pool_calls == CHECK_CALLS + 442
+    assert explainer.pool_calls == CHECK_CALLS + 2 * WITNESSES + 442
     reference = limes.TabularExplainer(lambda t: forest.predict(t), X, law="joint")(X.iloc[:2])
     np.testing.assert_array_equal(explanation.values, reference.values)
 
@@ -203,7 +203,7 @@ def test_max_calls_takes_a_random_part_of_the_background(diabetes, forest):
     X, _ = diabetes
     explainer = limes.TabularExplainer(lambda t: forest.predict(t), X, law="joint", max_calls=200, rng=1)
     assert explainer(X.iloc[:1]).shared_calls.tolist() == [200]
-    assert explainer.pool_calls == CHECK_CALLS + 200
+    assert explainer.pool_calls == CHECK_CALLS + WITNESSES + 200
 
 
 def test_few_rows_and_missed_tolerances_are_warned_about(diabetes, forest):
@@ -275,7 +275,7 @@ def test_read_models_that_cannot_be_integrated_answer_themselves(diabetes):
         warnings.simplefilter("ignore")
         called = limes.TabularExplainer(model, X, law="joint", method="sampled")
     reference = called(X.iloc[:2])
-    assert called.pool_calls == CHECK_CALLS + 442
+    assert called.pool_calls == CHECK_CALLS + WITNESSES + 442
     np.testing.assert_allclose(explanation.values, reference.values, rtol=1e-9, atol=1e-12)
 
 

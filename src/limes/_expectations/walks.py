@@ -117,6 +117,8 @@ class Walks:
     predict: Callable[[Floats], Floats]
     sampling: Sampling
     asks: bool = True  # calls of a form are not counted
+    # raises an InputError if the model is no longer the one whose predictions are known
+    check: Callable[[], None] | None = None
 
     def at(
         self, row: Floats, prediction: Floats, starts: Starts, others: Others | None = None

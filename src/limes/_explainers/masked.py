@@ -733,12 +733,17 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             prediction=prediction,
             exact=model.exact,
             account=None if options.method == "exact" else account,
+            spread=model.spread if self._is_asked(model) and not model.drawn else None,
         )
+
+    def _is_asked(self, model: MaskedModel) -> bool:
+        """Whether the model itself answers what is sampled."""
+        return self._options.method == "sampled" or model.by_form is None
 
     def _account(self, model: MaskedModel, prediction: Floats, d: int) -> SampledAccount:
         """What samples the contributions to a prediction (k,), by a form where the model was read."""
         sampling, tolerance = self._options.sampling, self._options.tolerance
-        by_form = None if self._options.method == "sampled" else model.by_form
+        by_form = None if self._is_asked(model) else model.by_form
         model = replace(model, exact=None, ask=by_form or model.ask)
 
         def sampler(design: ExchangeableDesign, calls: int) -> SampledExpectation:

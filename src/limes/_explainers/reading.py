@@ -4,7 +4,9 @@ A form that agrees with the model on its data may still be wrong: explanations a
 in the data, and they come from an expectation, not from the form's own ``predict``. So
 
 1. the form must give the model's answers at probes: at rows of the background and of its law, at texts or
-   images with parts removed (`Reading.compared`);
+   images with parts removed (`Reading.compared`). A difference is small relative to the size of the answers,
+   and to their spread: coefficients are differences of answers, and where answers of 10⁶ spread by 1, what
+   float32 loses of them is more than a coefficient;
 2. the expectation's E_w f and Cov_w(h, f) must agree with draws of w, within the error of the draws
    (`check_draws`).
 
@@ -19,7 +21,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import ROUNDING, Floats, Ints, is_constant
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
 from limes._expectations.weighted_rows import ERRORS, UNSEEN_ROWS
@@ -27,16 +29,18 @@ from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._product import ProductDesign
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
 from limes.models._calling.outputs import Output, resolve
-from limes.models._identity import Predict, Watch
-from limes.models._reading import CannotRead, watch
+from limes.models._identity import Predict, Watch, Witnesses
+from limes.models._reading import CannotRead
 from limes.models.forms._base import Form
-from limes.models.readers import EXACT_TOLERANCE
+from limes.models.readers import EXACT_TOLERANCE, SINGLE_TOLERANCE
 
 # Draws of a first comparison with an expectation, and of the second one that decides
 TABLE_DRAWS = (512, 1 << 14)
 SUBSET_DRAWS = (128, 1 << 12)
 # Rounding of means, in units of the largest value
 _ROUNDING = 1e-8
+# Largest difference of form and model, in standard deviations of the model's answers
+_OF_SPREAD = 1e-3
 
 NO_EXPECTATION = "the model was read, but its expectation is not exact"
 
@@ -58,7 +62,9 @@ class Reading:
     margin: Form | None = None  # behind the link of the answers
     tolerance: float = EXACT_TOLERANCE  # rounding of the model's sums, relative to its largest answer
     by_form: Predict | None = None  # the same answers without the model, once compared
-    allowed: float = 0.0  # largest difference of the two
+    allowed: Floats | float = 0.0  # largest difference of the two, of each output
+    size: float = np.inf  # of the answers at which they were compared
+    witnesses: Witnesses | None = None  # of a model that nothing was read of: rows to be asked about again
     outputs: tuple[str, ...] = ()
     spread: float = 0.0  # largest difference of two answers of the model to one input
 
@@ -79,16 +85,56 @@ class Reading:
         return replace(self, form=None, margin=None, reason=reason)
 
     def allowance(self, answers: Floats) -> float:
-        """Largest difference of form and model at these answers."""
+        """Largest difference of form and model by the size of these answers."""
         return self.tolerance * float(np.abs(answers).max())
 
-    def compared(self, rows: Floats, answers: Floats, where: Callable[[int], str]) -> Self:
-        """Compare the form with the model's answers at rows (n, d); a ReadMismatchError names the row."""
-        if self.form is None:
+    def compared(
+        self, rows: Floats, answers: Floats, where: Callable[[int], str], predict: Predict | None = None
+    ) -> Self:
+        """Compare the form with the model's answers at rows (n, d); a ReadMismatchError names the row.
+
+        ``predict`` is what was read, if it is not a form.
+        """
+        by_form = predict if self.form is None else self.form.predict
+        if by_form is None:
             return self
-        allowed = self.allowance(answers)
-        check_agreement(answers, self.form.predict(rows), allowed, where)
-        return replace(self, by_form=self.form.predict, allowed=allowed)
+        computed, allowed = by_form(rows), self.allowance(answers)
+        check_agreement(answers, computed, allowed, where)
+        size = float(np.abs(answers).max())
+        return replace(self, by_form=by_form, allowed=self._within_spread(answers, computed), size=size)
+
+    def _within_spread(self, answers: Floats, computed: Floats) -> Floats:
+        """Largest difference of form and model, of each output; a ReadMismatchError if theirs is larger.
+
+        Where neither varies there is nothing to explain, and only the size of the answers counts.
+        """
+        size, spread = np.abs(answers).max(axis=0), answers.std(axis=0)
+        constant = is_constant(answers.var(axis=0), size) & is_constant(computed.var(axis=0), size)
+        by_spread = np.maximum(_OF_SPREAD * spread, ROUNDING * size)
+        largest = self.allowance(answers)
+        allowed = np.asarray(np.where(constant, largest, np.minimum(by_spread, largest)))
+        apart = np.abs(answers - computed).max(axis=0)
+        if (apart > allowed).any():
+            worst = np.unravel_index(np.argmax(apart - allowed), apart.shape)
+            raise ReadMismatchError(self._rounding(*(float(each[worst]) for each in (apart, size, spread))))
+        return allowed
+
+    @property
+    def precision(self) -> dict[str, str]:
+        """Which numbers a form explains where they are not the model's to the last digit."""
+        if self.tolerance < SINGLE_TOLERANCE or self.by_form is None:
+            return {}
+        size = float(np.max(self.allowed))
+        return {"precision": f"sums in double precision; the model's own differ by less than {size:.2g}"}
+
+    def _rounding(self, apart: float, size: float, spread: float) -> str:
+        numbers = f"{apart:.2g} at answers of {size:.2g}, which spread by {spread:.2g}"
+        if self.tolerance < SINGLE_TOLERANCE:
+            return f"the form that was read differs from the model by up to {numbers}"
+        return (
+            f"{type(self.model).__name__} adds in single precision: rounding of {numbers}; explained is the "
+            "model with this rounding, not the sums that it rounds"
+        )
 
     @property
     def predict(self) -> Predict:
@@ -96,9 +142,18 @@ class Reading:
         exact = self.form is not None and self.tolerance <= EXACT_TOLERANCE
         return self.by_form if exact and self.by_form is not None else self.ask
 
-    def watch(self, ask: Predict | None = None) -> Watch:
+    def watch(self, ask: Predict | None = None, background: Floats | None = None) -> Watch:
         """Notice a new fit; ``ask`` answers as the model does, in less time."""
-        return watch(self.model, ask=ask or self.ask, predict=self.by_form, allowed=self.allowed)
+        by_form = self.by_form
+        return Watch(
+            self.model,
+            ask or self.ask,
+            by_form,
+            self.allowed,
+            self.size,
+            background=background,
+            witnesses=self.witnesses if by_form is None else None,
+        )
 
 
 def margin_of(model: Any, output: Output, read: Read) -> Form | None:
@@ -120,7 +175,9 @@ def exact_moments(form: Form, design: Any, where: str = "") -> tuple[ExactMoment
         raise NotReadableError(f"{NO_EXPECTATION}{where}: {error}") from error
 
 
-def check_agreement(expected: Floats, computed: Floats, allowed: float, where: Callable[[int], str]) -> None:
+def check_agreement(
+    expected: Floats, computed: Floats, allowed: Floats | float, where: Callable[[int], str]
+) -> None:
     """Compare a form's numbers (n, ...) with the model's; a ReadMismatchError names the first other row."""
     if expected.shape != computed.shape:
         raise ReadMismatchError(

@@ -31,7 +31,7 @@ from limes.designs._marginals import BinCells, Crossings
 from limes.exceptions import InputError, Interrupted, ModelError
 from limes.models._calling.caller import repetition_warnings
 from limes.models._calling.outputs import SCORE, THRESHOLDS, FirstAnswers, first_answers, no_probabilities
-from limes.models._identity import REFIT_ROUNDING
+from limes.models._identity import SPREADS, rounding_of
 
 if TYPE_CHECKING:
     from limes._explainers.reading import Reading
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 # Inputs whose explanation was cut short, of which the model's answers are kept
 UNFINISHED = 16
-# Spreads of a random model's answers by which two of them may differ
-_SPREADS = 3.0
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -76,7 +74,8 @@ def answers_alike(before: Floats, predictions: Floats, spread: float) -> bool:
     """Whether the model answers as when the explanation was cut short."""
     if before.shape != predictions.shape:
         return False
-    return np.allclose(before, predictions, rtol=REFIT_ROUNDING, atol=_SPREADS * spread)
+    allowed = np.maximum(rounding_of(before), SPREADS * spread)
+    return bool((np.abs(before - predictions) <= allowed).all())
 
 
 def interrupted(cause: BaseException | None, partial: Explanation | None, rows: int) -> BaseException:
@@ -108,15 +107,14 @@ def with_account(
         if not fit.is_read:
             # one by one: those that are finished are kept
             rows = [[row] for row in range(len(explanation))]
-            _, error = compute_each(rows, fits.contributions, progress=progress, workers=workers)
+            compute = partial(fits.contributions, is_current=True)
+            _, error = compute_each(rows, compute, progress=progress, workers=workers)
         if error is None:
             assert explanation.contributions is not None  # noqa: S101 - reading them keeps them
             return explanation
     except KeyboardInterrupt as stop:
         error = stop
     except InputError as refusal:
-        if is_default:  # reading them says why
-            return explanation
         error = refusal
     if isinstance(error, KeyboardInterrupt):
         raise Interrupted(

@@ -35,6 +35,8 @@ from limes._explanation.fit import RowEffects
 from limes._explanation.record import RowWarning
 from limes._threads import one_blas_thread
 from limes.designs._exchangeable import ExchangeableDesign
+from limes.exceptions import InputError
+from limes.models._identity import FITTED_AGAIN, WITNESSES, Witnesses, rounding_of
 from limes.models.forms._base import Form, Reducible, Sum
 from limes.models.forms._linked import Linked, Ridges
 
@@ -96,8 +98,8 @@ class SubsetFits:
 
     ``form`` was read, or ``ask`` (m, d) -> (m, ...) is a black box, and ``sampled`` its expectation where not
     all sets were enumerated. ``exact`` is the expectation of a form that was verified, and ``account`` makes
-    what samples contributions, None with method="exact". ``changes`` are the features of the design among
-    all, None if it has them all.
+    what samples contributions, None with method="exact". ``spread`` is that of a model which is asked, None
+    of a form. ``changes`` are the features of the design among all, None if it has them all.
     """
 
     is_quick = True
@@ -116,11 +118,12 @@ class SubsetFits:
         prediction: Floats,
         exact: ExactMoments | None = None,
         account: Callable[[], SampledAccount] | None = None,
+        spread: float | None = None,
     ) -> None:
-        self._form, self._sampled, self._fitted = form, sampled, fitted
+        self._form, self._ask, self._sampled, self._fitted = form, ask, sampled, fitted
         self._predict = ask if form is None else form.predict
         self._design, self._seed = design, seed
-        self._prediction, self._exact, self._account = prediction, exact, account
+        self._prediction, self._exact, self._account, self._spread = prediction, exact, account, spread
         self._changes = np.ones(design.size, dtype=np.bool_) if changes is None else changes
         self._places = np.flatnonzero(identified(self._changes))
         sizes = [np.abs(numbers[0].reshape(-1)) for numbers in (fitted.moments.mean, fitted.at_instance)]
@@ -185,7 +188,7 @@ class SubsetFits:
         return 0.0 if self._exact is None else seconds(self._form, self._design.size)
 
     @one_blas_thread()
-    def contributions(self, rows: Sequence[int]) -> RowContributions:
+    def contributions(self, rows: Sequence[int], *, is_current: bool = False) -> RowContributions:
         try:
             account = self._exact_contributions
         except REFUSED:
@@ -193,7 +196,19 @@ class SubsetFits:
             if self._account is None:
                 raise
             account = None
+        if account is None and not is_current:
+            self._check_current()
         return (account or self._sampled_contributions).take(np.asarray(rows))
+
+    def _check_current(self) -> None:
+        """Ask about a few sets again, and raise an InputError if the model was fitted again."""
+        sampled = self._fitted.sampled
+        if self._spread is None or sampled is None or isinstance(self._sampled, RepeatedExpectation | None):
+            return
+        design, answers = self._design, sampled.answers[0][:WITNESSES]
+        sets = self._sampled.redraw(design, design.at_instance, len(answers))[0][: len(answers)]
+        if not Witnesses(self._ask, sets, answers, rounding_of(answers), self._spread).repeat():
+            raise InputError(FITTED_AGAIN)
 
     @one_blas_thread()
     def exact_contributions(self, rows: Sequence[int]) -> RowContributions | None:

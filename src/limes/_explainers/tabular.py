@@ -157,7 +157,8 @@ class TabularExplainer(Described):
 
     Notes
     -----
-    A model that is fitted again is read again at the next call. Columns of numbers that the model takes for
+    A model that is fitted again is read again, or sampled anew, at the next call: one that cannot be read is
+    asked about eight rows of the background again in each call. Columns of numbers that the model takes for
     categories, by itself or by an encoder, are categories here too, read or not: encoders are the steps of
     pipelines and column transformers, and those among the attributes of other models, that have
     ``categories_`` or a mapping of each value.
@@ -250,7 +251,8 @@ class TabularExplainer(Described):
     def pool_calls(self) -> int:
         """Model calls that all explained rows share: the pool's, if there is one.
 
-        Eight of them check whether the model is a function, by four inputs twice each.
+        Eight of them check whether the model is a function, by four inputs twice each, and eight in each call
+        whether it was fitted again.
         """
         return self._model.bound.pool_calls
 
@@ -334,8 +336,10 @@ class TabularExplainer(Described):
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
         explanation = self._to_explanation(self._fit(X, ids=ids, progress=progress, workers=workers))
-        wanted = False if self._is_reproducible else self._options.sampling.contributions
-        if wanted == "auto" and not self._model.has_cheap_walks:
+        sampling = self._options.sampling
+        wanted = False if self._is_reproducible else sampling.contributions
+        # a warning reports a budget of the user's that is too small
+        if wanted == "auto" and not self._model.has_cheap_walks and sampling.max_calls is None:
             wanted = False
         bar = progress_of(shown=progress)
         return with_account(explanation, wanted, len(explanation), progress=bar, workers=workers)

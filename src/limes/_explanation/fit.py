@@ -295,8 +295,12 @@ class RowFits(Protocol):
         """The cells of a column in words."""
         ...
 
-    def contributions(self, rows: Sequence[int]) -> RowContributions:
-        """The contributions of all columns at rows, sampled where there are no exact ones."""
+    def contributions(self, rows: Sequence[int], *, is_current: bool = False) -> RowContributions:
+        """The contributions of all columns at rows, sampled where there are no exact ones.
+
+        Unless the model ``is_current``, as in the call that explains the rows, an InputError is raised if it
+        was fitted again since.
+        """
         ...
 
     def exact_contributions(self, rows: Sequence[int]) -> RowContributions | None:

@@ -120,7 +120,7 @@ class RuleModel:
                 if self.method == "exact":
                     raise
                 reading = replace(reading, form=None, by_form=None, reason=str(reason))
-        form, allowed = reading.form, reading.allowed
+        form, allowed = reading.form, float(reading.allowed)
 
         def span(near: LiteralNeighbourhood) -> AnswerRange | None:
             if passed is not None:

@@ -4,9 +4,10 @@ A reader knows what ``sklearn.linear_model.LinearRegression.predict`` computes. 
 of the same name, nor a ``predict`` that was put on the instance or on the class.
 
 Calling a model takes milliseconds, inspecting it microseconds. A fit replaces attributes, or fills arrays
-anew: attributes are compared by identity, arrays by their bytes. Libraries that store their fit outside of
-Python's objects, as boosting libraries do, may change it unseen: such a state is not ``complete``, and a
-`Watch` compares answers.
+anew: attributes are compared by identity, arrays by their bytes. A call may do so, too: where objects are
+others, their values are compared. Libraries that store their fit outside of Python's objects, as boosting
+libraries do, may change it unseen, and a user's own classes may change by being called: such a state is not
+``complete``, and a `Watch` compares answers.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from limes._arrays import Floats
+from limes._arrays import ROUNDING, Floats
 
 # Methods that readers replace
 _METHODS = (
@@ -63,6 +64,8 @@ def replaced_method(model: Any) -> str | None:
 
 # Bytes of an array that is compared by its content
 _SMALL = 1 << 18
+# Values that say all of themselves
+_PLAIN = (str, bytes, bool, int, float, complex, np.generic, np.dtype, type(None))
 # A longer list is a forest's, whose trees are new objects after a fit; members of a shorter one may be
 # refitted in place
 _FEW_MEMBERS = 16
@@ -84,6 +87,18 @@ class ModelState(NamedTuple):
             and all(array.tobytes() == content for array, content in self.contents)
         )
 
+    def equals(self, other: ModelState) -> bool:
+        """Whether both hold the same values, in the same objects or in others."""
+        return (
+            [len(each) for each in self[:3]] == [len(each) for each in other[:3]]
+            and all(
+                type(a) is type(b) and len(values) == len(others) and all(map(_alike, values, others))
+                for (a, values), (b, others) in zip(self.attributes, other.attributes, strict=True)
+            )
+            and all(_alike(a, b) for (_, a), (_, b) in zip(self.entries, other.entries, strict=True))
+            and all(a == b for (_, a), (_, b) in zip(self.contents, other.contents, strict=True))
+        )
+
 
 def state_of(model: Any) -> ModelState:
     state = ModelState([], [], [], complete=True)
@@ -96,6 +111,28 @@ def _values(model: Any) -> Collection[Any]:
 
 def _are(present: Collection[Any], recorded: tuple[Any, ...]) -> bool:
     return len(present) == len(recorded) and all(map(is_, present, recorded))
+
+
+def _alike(a: Any, b: Any) -> bool:
+    """Whether two values of attributes are one, as far as states do not compare what is in them elsewhere."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, np.ndarray):
+        if (a.dtype, a.shape) != (b.dtype, b.shape):
+            return False
+        if a.dtype.hasobject:
+            return all(map(is_, a.ravel().tolist(), b.ravel().tolist()))
+        return a.nbytes <= _SMALL or a.tobytes() == b.tobytes()  # small ones are among the contents
+    if isinstance(a, list | tuple):
+        same = _alike if len(a) <= _FEW_MEMBERS or not _is_model(a[0]) else is_
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict):
+        return [*a] == [*b] and all(
+            x is y if _is_model(x) else _alike(x, y) for x, y in zip(a.values(), b.values(), strict=True)
+        )
+    return _is_model(a) or (isinstance(a, _PLAIN) and bool(a == b))
 
 
 def _collect(model: Any, state: ModelState) -> bool:
@@ -127,9 +164,13 @@ def _members(values: list[Any] | tuple[Any, ...]) -> Iterable[Any]:
 def _collect_all(values: Iterable[Any], state: ModelState) -> bool:
     complete = True
     for value in values:
-        if hasattr(value, "get_params") and not isinstance(value, type):
+        if _is_model(value):
             complete &= _collect(value, state)
     return complete
+
+
+def _is_model(value: Any) -> bool:
+    return hasattr(value, "get_params") and not isinstance(value, type)
 
 
 # -- has it been fitted again? -----------------------------------------------------------------------------
@@ -137,8 +178,16 @@ def _collect_all(values: Iterable[Any], state: ModelState) -> bool:
 Predict: TypeAlias = Callable[[Floats], Floats]
 # Rows of a call at which answers are compared, if a new fit may not show in the model's attributes
 _ROWS = 64
-# Relative rounding of answers that were added up in float32
-REFIT_ROUNDING = 1e-5
+FITTED_AGAIN = "the model was fitted again since this explanation: explain the rows again"
+# Rows that are asked again in each call
+WITNESSES = 8
+# Answers that two batches give to one row differ by less without a new fit: relative to their size, and to
+# their spread; but float32 may take this much of the size
+REFIT_ROUNDING, _OF_SPREAD, _IN_SINGLE = 1e-5, 1e-3, 5e-7
+# Spreads of a random model's answers by which two of them may differ
+SPREADS = 3.0
+# Rows that are asked again differ from those that were compared before: they are allowed this many times more
+_CAUTION = 4.0
 
 
 def few_rows(rows: Floats) -> Floats:
@@ -146,46 +195,158 @@ def few_rows(rows: Floats) -> Floats:
     return rows[:: -(-len(rows) // _ROWS)]
 
 
+def rounding_of(answers: Floats, single: float = _IN_SINGLE) -> Floats:
+    """What of a difference of answers (n, ...) is no new fit, of each output: less than they spread.
+
+    ``single`` is what numbers in float32 may lose of their size.
+    """
+    size, spread = np.abs(answers).max(axis=0, initial=0.0), answers.std(axis=0)
+    return np.asarray(np.minimum(REFIT_ROUNDING * size, np.maximum(single * size, _OF_SPREAD * spread)))
+
+
+@dataclass(eq=False)
+class Witnesses:
+    """Rows of the background that a model is asked about again in each call, and what it answered first.
+
+    The first answers may be to some of the rows only: the next ones are kept, if they agree.
+    """
+
+    ask: Predict
+    rows: Floats  # (m, d)
+    answers: Floats  # (m, ...), or to the first of the rows
+    moved: Floats  # by how much those moved when they were repeated at once, (...)
+    spread: float  # of a random model's answers; 0 of a function
+    calls: int = 0  # rows that were asked about again
+
+    @classmethod
+    def of(
+        cls, ask: Predict, background: Floats, answered: tuple[Floats, Floats, Floats], spread: float
+    ) -> Witnesses:
+        """Take rows with answers, and what these moved by, and add others of a background (n, d)."""
+        rows, answers, moved = answered
+        places = np.linspace(0, len(background) - 1, WITNESSES - len(rows) + 2)[1:-1]
+        both = np.concatenate([rows, background[places.astype(np.int64)]])
+        return cls(ask, both, answers, moved, spread)
+
+    def repeat(self) -> bool:
+        """Ask again, and return whether the model is the same; one that varies more than it did is."""
+        present, before = self._answers_again(), self.answers
+        if present.shape[1:] != before.shape[1:]:
+            return False
+        apart = np.abs(present[: len(before)] - before).max(axis=0)
+        if (apart <= self.allowed).all():
+            self.answers = before if len(before) == len(present) else present
+            return True
+        # a new fit repeats its answers
+        again = np.abs(self._answers_again() - present).max(axis=0)
+        if (again <= self.allowed).all():
+            return False
+        self.moved = np.maximum(self.moved, apart)
+        return True
+
+    def _answers_again(self) -> Floats:
+        self.calls += len(self.rows)
+        return self.ask(self.rows)
+
+    @property
+    def allowed(self) -> Floats:
+        """What answers may move by without a new fit, of each output."""
+        # the same batch has the same rounding, whatever the size of the answers
+        is_same_batch = len(self.answers) == len(self.rows)
+        rounding = rounding_of(self.answers, ROUNDING if is_same_batch else _IN_SINGLE)
+        return np.asarray(np.maximum(rounding, _CAUTION * self.moved + SPREADS * self.spread))
+
+
 @dataclass(eq=False)
 class Watch:
-    """Detects that a model was fitted again since it was read, by its state and the answers of its form."""
+    """Detects that a model was fitted again since it was read, by its state and its answers.
+
+    Answers of a model that was read are compared with its form's, unless its state says all; a model that is
+    asked itself is asked about its ``witnesses`` again.
+    """
 
     model: Any
-    has_reader: bool  # other models are not watched
     ask: Predict | None = None  # the model's own answers
     predict: Predict | None = None  # those of what was read of it
-    allowed: float = 0.0  # largest difference of the two, among answers as large as the background's
-    _state: ModelState | None = field(init=False)
+    allowed: Floats | float = 0.0  # largest difference of the two, among answers as large as the background's
+    size: float = np.inf  # of the background's answers
+    background: Floats | None = None  # at most 64 of its rows
+    witnesses: Witnesses | None = None
+    _state: ModelState | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self._state = self._present()
+        self._state = state_of(self.model)
 
     def unchanged(self, rows: Floats) -> bool:
         """Return whether the model is the one that was read, as far as explained rows (n, d) show it."""
-        return self.same_state() and self.agrees(rows)
+        return self.same_state() and self.repeats() and self.agrees(rows)
+
+    @property
+    def calls(self) -> int:
+        """Rows that a model was asked about again."""
+        return 0 if self.witnesses is None else self.witnesses.calls
+
+    @property
+    def tolerated(self) -> Floats | float:
+        """What answers to one row may differ by without a new fit, of each output."""
+        return _CAUTION * self.allowed if self.witnesses is None else self.witnesses.allowed
 
     def same_state(self) -> bool:
-        if self._state is None and self.has_reader:  # the copy of a model has its own state
-            self._state = self._present()
-        return self._state is None or self._state.holds()
+        """Return whether the state says that the model is the same, or cannot tell: it is not complete."""
+        return not self._recorded.complete or self._holds()
+
+    def repeats(self) -> bool:
+        """Return whether a model that is asked itself answers a few rows as before."""
+        return self.witnesses is None or self.witnesses.repeat()
 
     def agrees(self, rows: Floats, answers: Floats | None = None, by: Predict | None = None) -> bool:
         """Return whether model and form agree at explained rows, if the state may hide a new fit.
 
         ``answers`` are those at all rows, if the caller has them, and ``by`` the function that returned them.
         """
-        if self.ask is None or self.predict is None or self._state is None or self._state.complete:
+        if self.ask is None or self.predict is None or self._recorded.complete:
             return True
+        few = few_rows(rows)
+        more = few[:0] if self.background is None else self._beside(self.background)
+        both = np.concatenate([few, more])
         expected, computed = (
-            few_rows(answers) if answers is not None and by == source else source(few_rows(rows))
+            source(both)
+            if answers is None or by != source
+            else np.concatenate([few_rows(answers), source(more)])
             for source in (self.ask, self.predict)
         )
+        if expected.shape != computed.shape:
+            return False
         # rows far from the background may have larger answers
-        allowed = self.allowed + REFIT_ROUNDING * float(np.abs(expected).max())
-        return expected.shape == computed.shape and bool((np.abs(expected - computed) <= allowed).all())
+        allowed = self.allowed * np.maximum(1.0, np.abs(expected).max(initial=0.0) / self.size)
+        if not (np.abs(expected - computed) <= _CAUTION * allowed).all():
+            return False
+        if not self._holds():  # by being asked it has another one
+            self._state = state_of(self.model)
+        return True
 
-    def _present(self) -> ModelState | None:
-        return state_of(self.model) if self.has_reader else None
+    def _beside(self, background: Floats) -> Floats:
+        """Rows of the background that are asked beside those of a call, as one row may hide a new fit.
+
+        They are more where the state is another one, which calls alone may have made.
+        """
+        return background[:: -(-len(background) // WITNESSES) if self._holds() else 1]
+
+    @property
+    def _recorded(self) -> ModelState:
+        if self._state is None:  # the copy of a model has its own state
+            self._state = state_of(self.model)
+        return self._state
+
+    def _holds(self) -> bool:
+        """Whether the state is the recorded one, in the same objects or in others of the same values."""
+        if self._recorded.holds():
+            return True
+        present = state_of(self.model)
+        if not self._recorded.equals(present):
+            return False
+        self._state = present
+        return True
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_state": None}

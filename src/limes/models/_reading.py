@@ -20,7 +20,7 @@ from limes._arrays import Floats
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.caller import ModelCaller
 from limes.models._calling.outputs import Output, resolve
-from limes.models._identity import Predict, Watch, qualified_name, replaced_method
+from limes.models._identity import qualified_name, replaced_method
 from limes.models.forms._base import BlackBox, Form
 from limes.models.readers import EXACT_TOLERANCE, READERS
 
@@ -151,13 +151,6 @@ def tolerance_of(model: Any) -> float:
     entry = READERS.get(qualified_name(type(model)))
     tolerance = EXACT_TOLERANCE if entry is None else entry.tolerance
     return max([tolerance, *(tolerance_of(part) for part in flat if part is not None)])
-
-
-def watch(
-    model: Any, *, ask: Predict | None = None, predict: Predict | None = None, allowed: float = 0.0
-) -> Watch:
-    """Watch a model whose exact class has a reader: others may change at each call without a fit."""
-    return Watch(model, qualified_name(type(model)) in READERS, ask, predict, allowed)
 
 
 def _check_fitted(model: Any) -> None:

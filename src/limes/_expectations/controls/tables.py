@@ -409,10 +409,11 @@ class Network:
     units: Units
     coef: Floats
     is_logistic: bool
+    center: Floats  # what is added to the values, which are in single precision, (k,)
 
     def out_of_sequence(self, features: Reals) -> Floats:
         """Values (n, k) at the fitted rows, each by the fit without its sequence."""
-        return self._link(out_of_sequence(features, self.coef)).astype(np.float64)
+        return self._link(out_of_sequence(features, self.coef)).astype(np.float64) + self.center
 
     def mean(self, x: Floats, cells: CellNumbers) -> Floats:
         """Mean over all fits at rows x with these cells (n, d): (n, k)."""
@@ -423,7 +424,7 @@ class Network:
             block = slice(first, first + _BLOCK)
             values = self._link(self.units.sums(x[block], cells[block], coef)).reshape(-1, count, k)
             means[block] = values.mean(axis=1, dtype=np.float64)
-        return means
+        return means + self.center
 
     def _link(self, values: Reals) -> Reals:
         from scipy.special import expit
@@ -503,17 +504,18 @@ def fit_network(
     """
     check_numbers(units.size + _MOST_PAIRS, sequences)
     is_logistic, first = are_probabilities(f, add_up=False), slice(len(f) // sequences)
-    targets = log_odds(f) if is_logistic else f
+    center = np.zeros(f.shape[1]) if is_logistic else f.mean(axis=0)
+    targets = log_odds(f) if is_logistic else f - center
     root = (roots_of_weights(f) if is_logistic else np.ones((len(f), 1))).astype(np.float32)
     units = units.with_products(x, cells, root, targets)
     features = units(x, cells)
     ridge = SequenceRidge.of(root * features, root * targets, sequences)
 
     def share(penalty: float) -> float:
-        fit = Network(units, ridge.without(0, penalty)[None], is_logistic)
+        fit = Network(units, ridge.without(0, penalty)[None], is_logistic, center)
         return share_left((f[first] - fit.out_of_sequence(features[first])).var(axis=0), f)
 
-    network = Network(units, ridge.without_each(_valley(_NETWORK_PENALTIES, share)), is_logistic)
+    network = Network(units, ridge.without_each(_valley(_NETWORK_PENALTIES, share)), is_logistic, center)
     return network.out_of_sequence(features), network
 
 

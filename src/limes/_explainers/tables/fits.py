@@ -303,7 +303,7 @@ class _Accounts(ABC):
         """Control variates of each row's walks."""
         return [None] * len(rows)
 
-    def contributions(self, rows: Sequence[int]) -> RowContributions:
+    def contributions(self, rows: Sequence[int], *, is_current: bool = False) -> RowContributions:
         missing = np.array([row for row in dict.fromkeys(rows) if row not in self._walked], dtype=np.int64)
         read = missing[[not self._is_sampled(row) for row in missing.tolist()]]
         exact, parts = read, list[RowContributions]()
@@ -317,6 +317,8 @@ class _Accounts(ABC):
             exact = np.setdiff1d(read, [*refused])
             parts += [self._exact_contributions(exact)] if exact.size else []
         pending = np.setdiff1d(missing, exact)
+        if pending.size and not is_current and self.walks is not None and self.walks.check is not None:
+            self.walks.check()
         for row, others in zip(pending.tolist(), self._others(pending), strict=True):
             self._walked[row] = self._walked_to(row, others)
         walked = np.setdiff1d(rows, exact)

@@ -72,7 +72,9 @@ from limes.models._calling.caller import (
     ModelCaller,
     RowwisePredictions,
     few_inputs,
-    spread_of_answers,
+    repeated_answers,
+    spread_of,
+    with_retries,
 )
 from limes.models._calling.outputs import (
     SCORE,
@@ -87,7 +89,7 @@ from limes.models._calling.outputs import (
     replaced_labels,
     resolve,
 )
-from limes.models._identity import REFIT_ROUNDING, Predict, Watch, few_rows
+from limes.models._identity import FITTED_AGAIN, Predict, Watch, Witnesses, few_rows, rounding_of
 from limes.models._reading import fitted_columns, read_output, tolerance_of
 from limes.models.forms._base import Form
 from limes.models.forms._trees import Forest
@@ -315,7 +317,10 @@ class TabularModel:
         sampling = replace(its.sampling, spread=self.bound.reading.spread)
         if by_form is None and self.has_cheap_walks:
             sampling = replace(sampling, max_calls=self._most_walked)
-        walks: Walks | None = Walks(by_form or self._asked_later, sampling, asks=by_form is None)
+        asks, ask = by_form is None, by_form or self.bound.reading.ask
+        walks: Walks | None = Walks(
+            ask, sampling, asks=asks, check=self.bound.check_current if asks else None
+        )
         if isinstance(self.law, JointFamily):
             return JointFits(expectation, self.texts, rows, cells, fitted, predictions, walks)
         form = None
@@ -336,12 +341,6 @@ class TabularModel:
             return self.family
         laws = laws_of_values(self.table, options.bins, self.family.marginals)
         return replace(self.family, marginals=laws)
-
-    def _asked_later(self, rows: Floats) -> Floats:
-        """The answers of the model that explained rows; an InputError if it was fitted again since."""
-        if not self.bound.watch.same_state():
-            raise InputError("the model was fitted again since this explanation: explain the rows again")
-        return self.bound.reading.ask(rows)
 
     @property
     def other_law(self) -> Callable[[Floats], Estimate] | None:
@@ -451,6 +450,7 @@ def _provenance(
         "limes": __version__,
         "model": type(model).__name__,
         "answer": output.method or "call",
+        **({} if sampled else bound.reading.precision),
         **({"quantity": "log-odds"} if is_log_odds(model, output, table.decode(table.matrix[:2])) else {}),
         "background": f"{len(table.matrix)} rows",
         "bins": bins if bins is None or isinstance(bins, str | int) else "given",
@@ -499,7 +499,7 @@ class BoundModel:
             return 0
         rowwise = self.predict_reproducibly
         blocks = rowwise.calls if isinstance(rowwise, RowwisePredictions) else 0
-        return CHECK_CALLS + blocks + (0 if self._pool is None else self._pool.pool_calls)
+        return CHECK_CALLS + self.watch.calls + blocks + (0 if self._pool is None else self._pool.pool_calls)
 
     def fill_pool(self, progress: Progress, workers: int) -> None:
         if self._pool is not None:
@@ -514,26 +514,28 @@ class BoundModel:
         """Return the answers at rows (n, d); None if the model is no longer the one that was read.
 
         Where the state of a model does not show a new fit, answers of the model and of its form are
-        compared: those that are returned, and a few others.
+        compared: those that are returned, and a few others. Other models are asked about a few rows again.
         """
-        if not self.watch.same_state():
+        if not (self.watch.same_state() and self.watch.repeats()):
             return None
         answers = self.predict_all(rows)
         return answers if self.watch.agrees(rows, answers, by=self.predict) else None
+
+    def check_current(self) -> None:
+        """Raise an InputError if the model, which is asked itself, was fitted again since."""
+        if not (self.watch.same_state() and self.watch.repeats()):
+            raise InputError(FITTED_AGAIN)
 
     def check_same(self, rows: Floats, predictions: Floats) -> None:
         """Raise an InputError if the model was fitted again since rows (n, d) were explained.
 
         ``predictions`` (n, ...) are those of the explanation, of all outputs or of some.
         """
-        if self.reading.form is None:
-            return  # a model that is only asked may answer differently at each call
-        answers = self.answers(rows)
-        scale = REFIT_ROUNDING * np.abs(predictions).max(initial=0.0)
+        answers, allowed = self.answers(rows), np.maximum(rounding_of(predictions), self.watch.tolerated)
         if answers is None or (
-            answers.shape == predictions.shape and not np.allclose(answers, predictions, rtol=0.0, atol=scale)
+            answers.shape == predictions.shape and (np.abs(answers - predictions) > allowed).any()
         ):
-            raise InputError("the model was fitted again since this explanation: explain the rows again")
+            raise InputError(FITTED_AGAIN)
 
     def predict_all(self, rows: Floats) -> Floats:
         batches = [self.predict(rows[i : i + _BATCH]) for i in range(0, max(len(rows), 1), _BATCH)]
@@ -645,7 +647,8 @@ class _Binding:
             reason = f"{reason} (sampled from the read model)"
         rowwise = RowwisePredictions(reading.ask, self.table.matrix)
         bound = replace(reading, form=None, margin=None, reason=reason)
-        return BoundModel(bound, expectation, reading.ask, rowwise, reading.watch())
+        watch = reading.watch(reading.ask, few_rows(self.table.matrix))
+        return BoundModel(bound, expectation, reading.ask, rowwise, watch)
 
     def _exact(self, form: Form) -> BoundModel:
         if self.is_compared:  # rows whose moments cannot be computed are refused one by one
@@ -659,7 +662,7 @@ class _Binding:
             fallback = sampler(self.family, form.predict, sampling)
         # every library adds up trees row by row
         rowwise = reading.predict if isinstance(form, Forest) else form.predict
-        watch = reading.watch(self._quickest(reading))
+        watch = reading.watch(self._quickest(reading), few_rows(self.table.matrix))
         return BoundModel(reading, expectation, reading.predict, rowwise, watch, fallback)
 
     def _verified(self, form: Form, output: Output) -> tuple[Reading, ExactMoments]:
@@ -700,18 +703,21 @@ class _Binding:
                 reading = self._answered_by_form(reading)
         if reading.by_form is not None:
             return reading
-        spread = spread_of_answers(reading.ask, few_inputs(matrix), self.options.retry)
-        return replace(reading, spread=spread)
+        ask, inputs = partial(with_retries, reading.ask, retry=self.options.retry), few_inputs(matrix)
+        answered = repeated_answers(ask, inputs)
+        spread = spread_of(*answered)
+        witnesses = Witnesses.of(ask, matrix, (inputs, *answered), spread)
+        return replace(reading, spread=spread, witnesses=witnesses)
 
     def _answered_by_form(self, reading: Reading) -> Reading:
         """Return the reading with answers of its form, or of its margin and the curve behind that."""
         answers, rows = self.answers(reading.output), self.probe.rows
-        if reading.form is not None or reading.margin is None:
-            return reading.compared(rows, answers, self.probe.where)
-        margin, allowed = reading.margin.predict, reading.allowance(answers)
-        curve = matching_curve(margin(rows), answers, reading.output.pick, allowed)
-        by_form = None if curve is None else BehindCurve(reading.margin, curve)
-        return replace(reading, by_form=by_form, allowed=allowed)
+        by_form = None
+        if reading.form is None and reading.margin is not None:
+            margins = reading.margin.predict(rows)
+            curve = matching_curve(margins, answers, reading.output.pick, reading.allowance(answers))
+            by_form = None if curve is None else BehindCurve(reading.margin, curve)
+        return reading.compared(rows, answers, self.probe.where, by_form)
 
     def _quickest(self, reading: Reading) -> Predict:
         """What answers as the model does, without what an estimator adds to the time of a booster."""
@@ -797,7 +803,7 @@ class Probe:
         return f"{self.origins[i]} ({', '.join(cells[:_SHOWN])}{more})"
 
 
-def check_atoms(expectation: Expectation, probe: Probe, answers: Floats, allowed: float) -> None:
+def check_atoms(expectation: Expectation, probe: Probe, answers: Floats, allowed: Any) -> None:
     """Explain some rows under designs of one atom per column: E_w f must be the model's answer there.
 
     Expectations that need densities are compared with draws alone.

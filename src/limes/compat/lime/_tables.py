@@ -25,7 +25,6 @@ from limes.designs._marginals import split_level
 from limes.designs._product import FeatureTable
 from limes.exceptions import CellError, InputError
 from limes.models._calling.outputs import prediction_method
-from limes.models._identity import ModelState, state_of
 
 if TYPE_CHECKING:
     from limes._explanation import Explanation as LimesExplanation
@@ -170,7 +169,7 @@ class TableAdapter(_ColumnsAdapter):
         self._bin_seeds: list[int] = (
             self.discretizer.random_state.get_state()[1][:2].tolist() if self.discretizer else []
         )
-        self._cached: tuple[Any, ModelState, Any] | None = None
+        self._cached: tuple[Any, Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_cached": None}
@@ -335,15 +334,13 @@ class TableAdapter(_ColumnsAdapter):
         return renamed(original, feature_names=tuple(self.names), conditions=conditions)
 
     def _explainer(self, call: Call, seed: int) -> Any:
-        # that of the last call of the same function, if the model was not fitted again since
+        # that of the last call of the same function, which notices itself whether the model was fitted again
         key = (call.predict, call.num_samples, seed)
         cached = self._cached  # read once: another thread may replace it at any time
-        if cached is None or cached[0] != key or not cached[1].holds():
-            # changes of a plain function cannot be detected
+        if cached is None or cached[0] != key:
             model, output = call.predict.model or (None, None)
-            explainer = self._made_explainer(model, output, call, seed)
-            cached = self._cached = (key, state_of(model), explainer)
-        return cached[2]
+            cached = self._cached = (key, self._made_explainer(model, output, call, seed))
+        return cached[1]
 
     def _made_explainer(self, model: Any, output: str | None, call: Call, seed: int) -> Any:
         from limes.compat.lime._limit import LimeLimit

@@ -23,7 +23,7 @@ from limes.models._calling.answers import answers_of, join_targets
 from limes.models._calling.border import FAILURES, Border, failure_text, text_of
 from limes.models._calling.outputs import FirstAnswers, Output, prediction_method
 from limes.models._columns import fitted_names, mangled
-from limes.models._identity import REFIT_ROUNDING, Predict
+from limes.models._identity import Predict, rounding_of
 
 # (error, attempt = 1, 2, ...) -> seconds to wait before the batch is tried again, or None to give up
 Retry = Callable[[BaseException, int], float | None]
@@ -359,13 +359,21 @@ def few_subsets(d: int) -> Floats:
 
 def spread_of_answers(ask: Predict, inputs: Floats, retry: Retry | None = None) -> float:
     """The largest difference of two answers to one of four inputs (4, d); 0 if it is rounding."""
-    together = with_retries(ask, inputs, retry).reshape(_INPUTS, -1)
+    return spread_of(*repeated_answers(ask, inputs, retry))
+
+
+def spread_of(answers: Floats, moved: Floats) -> float:
+    """By how much ``answers`` (m, ...) ``moved`` at most when they were repeated; 0 if it is rounding."""
+    return float(np.where(moved > rounding_of(answers), moved, 0.0).max())
+
+
+def repeated_answers(ask: Predict, inputs: Floats, retry: Retry | None = None) -> tuple[Floats, Floats]:
+    """Answers (4, ...) to four inputs, and the largest difference to the same in other batches, (...)."""
+    together = with_retries(ask, inputs, retry)
     again = np.empty_like(together)
     for part in _PARTS:
-        again[part] = with_retries(ask, inputs[part], retry).reshape(len(part), -1)
-    difference = np.abs(again - together).max(axis=0)
-    rounding = REFIT_ROUNDING * np.abs(together).max(axis=0)
-    return float(np.where(difference > rounding, difference, 0.0).max())
+        again[part] = with_retries(ask, inputs[part], retry)
+    return together, np.abs(again - together).max(axis=0)
 
 
 def repetition_warnings(spread: float) -> tuple[str, ...]:
