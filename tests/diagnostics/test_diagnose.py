@@ -44,6 +44,11 @@ def wine():
     return X, explainer, limes.diagnose(explainer(X.iloc[[0, 70, 140]]))
 
 
+def rounded(text):
+    """JSON with twelve digits of each number."""
+    return json.loads(text, parse_float=lambda number: f"{float(number):.12g}")
+
+
 def test_each_row_is_diagnosed_for_its_largest_output(wine):
     X, explainer, diagnosis = wine
     predictions = explainer(X.iloc[[0, 70, 140]]).predictions
@@ -51,7 +56,8 @@ def test_each_row_is_diagnosed_for_its_largest_output(wine):
     chosen = limes.diagnose(explainer(X.iloc[:2]), output="2")
     assert [row.explanation.output for row in chosen] == ["2", "2"]
     picked = limes.diagnose(explainer(X.iloc[:1])[..., "2"])
-    assert picked.to_json() == chosen[0].to_json()
+    # effects are added up in an order that depends on the rows beside them
+    assert rounded(picked.to_json()) == rounded(chosen[0].to_json())
 
 
 def test_every_finding_has_a_number_and_an_advice(wine):
@@ -374,6 +380,7 @@ def test_three_classes_are_diagnosed_without_tables_of_every_bandwidth(monkeypat
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
     explanation = limes.TabularExplainer(model, X)(X.iloc[[5]])
     assert explanation.method == "exact"
+    assert explanation.contributions is not None  # under another law, tabulated once
     tables = []
     monkeypatch.setattr(SoftmaxExpectation, "_tabulate", lambda *_: tables.append(1))
     assert len(limes.diagnose(explanation)) == 1

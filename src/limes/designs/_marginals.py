@@ -619,8 +619,11 @@ def _of_shares(law: Marginal, values: Floats, shares: Floats) -> Marginal:
     """
     cell = law.cells.locate(values)
     mass = np.bincount(cell, shares, law.cells.count)
-    parts: list[Measure] = [Atoms(values, shares / mass[cell])]
-    owners = [cell]
+    weight, parts, owners = shares / mass[cell], list[Measure](), list[Ints]()
+    for some in (~np.isnan(values), np.isnan(values)):  # slopes tell missing values from numbers
+        if some.any():
+            parts.append(Atoms(values[some], weight[some]))
+            owners.append(cell[some])
     for measure, owner in zip(law.measures, law.split(law.owners), strict=True):
         kept = mass[owner] == 0
         if kept.any():

@@ -208,7 +208,7 @@ def test_sampled_contributions_ask_about_values_that_occur(names):
 
 
 @pytest.mark.filterwarnings("ignore:lbfgs failed to converge")
-def test_kinks_of_many_values_are_sampled_from_the_network_and_say_so():
+def test_kinks_are_sampled_from_the_network_and_say_so():
     rng = np.random.default_rng(2)
     frame = pd.DataFrame(rng.normal(size=(400, 8)), columns=[f"c{i}" for i in range(8)])
     frame["c1"] = np.where(rng.random(400) < 0.5, 0.0, frame["c1"])

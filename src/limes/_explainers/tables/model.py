@@ -123,8 +123,8 @@ SLOPE_MEANING = (
 
 
 SAMPLED_KINKS = (
-    "sampled from the network as it was read, without model calls: kinks have no closed form over many "
-    "single values; law='truncnorm' has one"
+    "sampled from the network as it was read, without model calls: kinks have no closed form where columns "
+    "keep single values"
 )
 
 
@@ -460,7 +460,7 @@ def _provenance(
         **({"own values": [table.names[j] for j in sorted(own_values)]} if own_values else {}),
         "law": options.law_name,
         **({} if options.is_joint else {"law of contributions": options.law_of_contributions}),
-        **({"contributions": SAMPLED_KINKS} if needs_densities and options.law is None else {}),
+        **({"contributions": SAMPLED_KINKS} if needs_densities else {}),
         "weights": options.weights_name,
         "bandwidth": float(family.weights.bandwidth),
         "ridge": float(options.ridge),
