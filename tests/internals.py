@@ -135,7 +135,9 @@ NAMES = {
     "limes.models._calling": "caller",
     "limes.models._calling.caller": "CHECK_CALLS ModelCaller RowwisePredictions",
     "limes.models._calling.networks": "_modes evaluating",
-    "limes.models._calling.outputs": "FirstAnswers direct_question no_probabilities prediction_method resolve",
+    "limes.models._calling.outputs": (
+        "FirstAnswers direct_question no_probabilities prediction_method resolve"
+    ),
     "limes.models._feature_maps": (
         "Affine Codebook CurveMap LookupMap ModelColumn MonotoneMap StepMap _float_of _key_of "
         "identity_map then"

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from limes.models._calling.caller import FAILURES, failure_text
+from limes.models._calling.border import FAILURES, failure_text
 from limes.models._identity import qualified_name
 
 # The user's column behind each column of a step; None where a step before has changed it

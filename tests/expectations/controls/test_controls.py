@@ -19,6 +19,7 @@ from internals import (
     Sampling,
     binned,
     categorical,
+    control,
     named_weights,
     unbinned,
 )
@@ -276,3 +277,27 @@ def test_exact_parts_do_not_move_what_is_estimated(name):
     values, _, truth = repeated("bins", rough, 5, 256, name, repeats(12, 6), REMEMBERED)
     z = (values.mean(axis=0) - truth) / (values.std(axis=0, ddof=1) / np.sqrt(len(values)))
     assert np.abs(z).max() < oracle.Z_LIMIT, z
+
+
+@pytest.mark.parametrize(("n", "p"), [(60, 20), (60, 60), (60, 61), (40, 200)])
+def test_a_ridge_of_more_columns_than_rows_is_that_of_the_normal_equations(n, p):
+    rng = np.random.default_rng(n + p)
+    x, y = rng.normal(size=(n, p)) * rng.lognormal(size=p) + 3.0, rng.normal(size=(n, 2))
+    x[:, 1], y[:, 0] = 5.0, x[:, 0] - x[:, 2] + 0.1 * y[:, 0]
+    intercepts, coef = control.ridge_path(x, y)
+    live = x.std(axis=0) > 0
+    standard = (x[:, live] - x[:, live].mean(axis=0)) / x[:, live].std(axis=0)
+    gram = standard.T @ standard / n
+    for k in range(2):
+        rest = y[:, k] - y[:, k].mean()
+        fits, scores = [], []
+        for penalty in control.PENALTIES:
+            inverse = np.linalg.inv(gram + penalty * np.eye(len(gram)))
+            fits.append(inverse @ standard.T @ rest / n)
+            freedom = np.trace(inverse @ gram) + 1.0
+            squares = ((rest - standard @ fits[-1]) ** 2).mean()
+            scores.append(squares / max(1.0 - freedom / n, 0.05) ** 2)
+        best = fits[int(np.argmin(scores))] / x[:, live].std(axis=0)
+        np.testing.assert_allclose(coef[live, k], best, rtol=1e-6, atol=1e-8)
+        assert coef[~live, k].max(initial=0.0) == 0.0
+        np.testing.assert_allclose(intercepts[k], y[:, k].mean() - x.mean(axis=0) @ coef[:, k], rtol=1e-9)

@@ -6,7 +6,7 @@ as it was read, its expectation, and the pipeline.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from limes import __version__
 from limes._arrays import Floats, Ints, Objects, column_stds, distinct_rows
 from limes._diagnostics.context import Estimate
 from limes._expectations.behind_curves import BehindCurve, behind_links
 from limes._expectations.controls import CONTROLS
 from limes._expectations.controls.control import Control
 from limes._expectations.controls.tables import MarginControl
+from limes._expectations.controls.wide import strong_effects
 from limes._expectations.joint import JointExpectation
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
@@ -51,10 +51,10 @@ from limes._explainers.tables.laws import (
     edges_by_column,
     fit_laws,
     laws_of_values,
-    slopes_of,
     value_texts,
     writer_of,
 )
+from limes._explainers.tables.provenance import provenance
 from limes._explainers.tables.table import EncodedRows, Table
 from limes._explainers.tables.unseen import UnseenValues
 from limes._explanation.fit import QUICK, RowFits
@@ -83,7 +83,6 @@ from limes.models._calling.outputs import (
     add_up_to_one,
     answered_names,
     direct_question,
-    is_log_odds,
     noted,
     prediction_method,
     replaced_labels,
@@ -115,17 +114,6 @@ _SHOWN = 8
 
 # Where an expectation is not exact, in messages
 _WHERE = " on this background"
-
-SLOPE_MEANING = (
-    "how much the surrogate changes per unit of a number, or if a category holds rather than not; bars are "
-    "per standard deviation"
-)
-
-
-SAMPLED_KINKS = (
-    "sampled from the network as it was read, without model calls: kinks have no closed form where columns "
-    "keep single values"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +191,7 @@ class TabularModel:
             bound,
             pipeline,
             units,
-            _provenance(model, table, family, bound, options, by_model, own_values),
+            provenance(model, table, family, bound, options, by_model, own_values),
             own_values,
         )
 
@@ -429,45 +417,6 @@ class TabularModel:
         return replaced_labels(
             self.model, self.bound.reading.output.method or "call", by_predict=self.options.by_predict
         )
-
-
-def _provenance(
-    model: Any,
-    table: Table,
-    family: ProductFamily,
-    bound: BoundModel,
-    options: TabularOptions,
-    by_model: Sequence[int],
-    own_values: Collection[int],
-) -> dict[str, Any]:
-    bins, output = options.bins, bound.reading.output
-    sampled = bound.expectation.method == "sampled"
-    error_bound = getattr(bound.expectation, "error_bound", 0.0)
-    needs_densities = getattr(bound.expectation, "needs_densities", False)
-    return {
-        **({"meaning": SLOPE_MEANING} if bins is None else {}),
-        **slopes_of(table, family),
-        "limes": __version__,
-        "model": type(model).__name__,
-        "answer": output.method or "call",
-        **({} if sampled else bound.reading.precision),
-        **({"quantity": "log-odds"} if is_log_odds(model, output, table.decode(table.matrix[:2])) else {}),
-        "background": f"{len(table.matrix)} rows",
-        "bins": bins if bins is None or isinstance(bins, str | int) else "given",
-        **({"hold": list(options.hold)} if options.hold else {}),
-        **({"missing": list(options.missing)} if options.missing else {}),
-        **({"categories of the model": [table.names[j] for j in by_model]} if by_model else {}),
-        **({"own values": [table.names[j] for j in sorted(own_values)]} if own_values else {}),
-        "law": options.law_name,
-        **({} if options.is_joint else {"law of contributions": options.law_of_contributions}),
-        **({"contributions": SAMPLED_KINKS} if needs_densities else {}),
-        "weights": options.weights_name,
-        "bandwidth": float(family.weights.bandwidth),
-        "ridge": float(options.ridge),
-        **({"error bound": f"{error_bound:g} of each mean, by quadrature"} if error_bound else {}),
-        "seed": options.sampling.sampling.seed if sampled else None,
-        **({"tolerance": str(options.sampling.sampling.accuracy)} if sampled else {}),
-    }
 
 
 # -- the model, read and bound -------------------------------------------------------------------------------
@@ -739,7 +688,7 @@ class _Binding:
             return None
         try:
             _, expectation = self._verified(margin, resolve(self.reading.model, "margin"))
-            return MarginControl(margin.predict, expectation)
+            return MarginControl(margin.predict, expectation, rest=strong_effects)
         except (ModelError, NotReadableError, ReadMismatchError):
             if control == "margin":
                 raise
