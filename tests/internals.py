@@ -130,7 +130,7 @@ NAMES = {
     "limes.designs._product": "Features FeatureTable ProductFamily Rows KeptRows",
     "limes.designs._weights": "BinWeights EuclideanWeights WEIGHTS named_weights",
     "limes.evaluate._measures": "compare_runs noisy_rows",
-    "limes.models": "_tree_rewriting",
+    "limes.models": "_identity _tree_rewriting",
     "limes.models._algebra": "over_switches combine map_outputs on_columns",
     "limes.models._calling": "caller",
     "limes.models._calling.caller": "CHECK_CALLS ModelCaller RowwisePredictions",

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from limes.exceptions import InputError
@@ -193,6 +192,8 @@ class IndependentPoints:
 def sobol_digits(d: int, rng: np.random.Generator) -> Callable[[int], Ints]:
     """The next n points (n, d) of scipy's scrambled Sobol' sequence, as whole numbers of 30 binary digits."""
     # scipy.stats takes longer to import than many a row to explain: its table is enough
+    import scipy
+
     table = Path(scipy.__file__).parent / "stats" / _TABLE
     if table.exists():
         return _ScrambledSobol(d, rng, table)

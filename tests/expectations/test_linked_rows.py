@@ -157,7 +157,7 @@ def test_a_curve_that_is_not_finite_is_refused():
 def test_a_margin_that_ranges_too_far_is_refused():
     family, rows = family_and_rows({"bins": None})
     with pytest.raises(InputError, match="too far"):
-        at(lines(60.0), family, rows)
+        at(lines(100.0), family, rows)
 
 
 def test_smooth_weights_over_training_values_by_enumeration():

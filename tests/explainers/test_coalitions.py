@@ -302,7 +302,7 @@ def test_a_sample_ends_at_the_tolerance():
     before = sum(log)
     account = explanation.contributions
     assert account.standard_errors.max() <= 0.03
-    assert sum(log) - before == account.calls[0] < 10_000
+    assert sum(log) - before == 8 + account.calls[0] < 10_000  # a few texts are asked again
     assert explanation.contributions.values is account.values
     again = TextExplainer(asking(f, 20), **options)
     other = again(["w00 w01", sentence(20)], progress=False)[1].contributions

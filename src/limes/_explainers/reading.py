@@ -21,7 +21,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from limes._arrays import ROUNDING, Floats, Ints, is_constant
+from limes._arrays import ROUNDING, Floats, Ints, is_constant, power_of_two
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
 from limes._expectations.weighted_rows import ERRORS, UNSEEN_ROWS
@@ -108,8 +108,11 @@ class Reading:
 
         Where neither varies there is nothing to explain, and only the size of the answers counts.
         """
-        size, spread = np.abs(answers).max(axis=0), answers.std(axis=0)
-        constant = is_constant(answers.var(axis=0), size) & is_constant(computed.var(axis=0), size)
+        size = np.abs(answers).max(axis=0)
+        unit = power_of_two(size)  # squares of large answers are no finite numbers
+        both = [(numbers / unit).std(axis=0) for numbers in (answers, computed)]
+        spread = unit * both[0]
+        constant = is_constant(both[0] ** 2, size / unit) & is_constant(both[1] ** 2, size / unit)
         by_spread = np.maximum(_OF_SPREAD * spread, ROUNDING * size)
         largest = self.allowance(answers)
         allowed = np.asarray(np.where(constant, largest, np.minimum(by_spread, largest)))

@@ -148,18 +148,23 @@ class Effects(Sequence[Effect], _Drawn):
     ) -> None:
         # returns what makes the effects of rows from a first one on
         self._rows_from = rows_from
-        self._rows, self._outputs, self.features = rows, outputs, features
+        self._rows, self._outputs, self._names = rows, outputs, features
         # positions of the outputs that a column's name alone refers to: of two classes the second, positive
         self._shown = shown
         whole = range(rows * len(outputs) * len(features))
         self._positions = whole if positions is None else positions
 
     def __repr__(self) -> str:
-        sizes = f"{self._rows} rows, {len(self._outputs)} outputs, {len(self.features)} columns"
+        sizes = f"{self._rows} rows, {len(self._outputs)} outputs, {len(self._names)} columns"
         return f"<Effects: {len(self)} of {sizes}>"
 
     def __len__(self) -> int:
         return len(self._positions)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(map(text_of, self._names.names))
 
     @property
     def shown_outputs(self) -> tuple[str, ...]:
@@ -182,13 +187,13 @@ class Effects(Sequence[Effect], _Drawn):
             of one column and the position of another.
         """
         if isinstance(key, slice):
-            axes = self._rows, self._outputs, self.features, self._shown
+            axes = self._rows, self._outputs, self._names, self._shown
             return Effects(self._rows_from, *axes, self._positions[key])
-        named = self.features.called(key)
+        named = self._names.called(key)
         if not is_whole(key) or (named and not -len(self) <= key < len(self)):
             return self._at(self._named(key))
         position = self._positions[key]
-        if named and position % len(self.features) not in named:
+        if named and position % len(self._names) not in named:
             raise AmbiguousNameError(
                 f"{key!r} is the name of a column, and the position of another one's effect: pass a text, "
                 f"effects[{text_of(key)!r}], or a slice, effects[{key!r}:][0]"
@@ -207,15 +212,15 @@ class Effects(Sequence[Effect], _Drawn):
         return self._rows_from(row - row % ROWS_TOGETHER)(row, output, feature)
 
     def _place(self, position: int) -> tuple[int, int, int]:
-        row, rest = divmod(position, len(self._outputs) * len(self.features))
-        return (row, *divmod(rest, len(self.features)))
+        row, rest = divmod(position, len(self._outputs) * len(self._names))
+        return (row, *divmod(rest, len(self._names)))
 
     def _named(self, name: Any) -> int:
         """Return the position of the one effect of a column."""
-        features, shown = set(self.features.called(name)), set(self._shown)
-        named = [p for p in self._positions if p % len(self.features) in features]
+        features, shown = set(self._names.called(name)), set(self._shown)
+        named = [p for p in self._positions if p % len(self._names) in features]
         if not named:
-            texts = dict.fromkeys(map(text_of, self.features.names))
+            texts = dict.fromkeys(map(text_of, self._names.names))
             raise InputError(f"no column is called {name!r}; use one of {', '.join(texts)}")
         if len(named) > 1:
             named = [p for p in named if self._place(p)[1] in shown]

@@ -314,8 +314,8 @@ class Laws:
 
     @cached_property
     def many_atoms(self) -> ManyAtoms | None:
-        """The atoms of a single law, where they are many."""
-        if self.size > 1 or self.marginal.owners.size <= _MANY_ATOMS:
+        """The atoms of a law that rows share, where they are many; laws of one row are as in a batch."""
+        if self.measures is not self.marginal.measures or self.marginal.owners.size <= _MANY_ATOMS:
             return None
         parts = zip(self.measures, self.marginal.split(self.marginal.owners), strict=True)
         each = [(m.value, m.weight, owner) for m, owner in parts if isinstance(m, Atoms)]

@@ -324,7 +324,8 @@ def test_texts_of_durations_and_periods_are_cells():
     }.items():
         seen.clear()
         explainer({"x": 1.0, "t": text})
-        assert seen[0].iloc[0] == span
+        (cells,) = (cells for cells in seen if len(cells) == 1)  # others are rows that are asked again
+        assert cells.iloc[0] == span
     for text in ("-1 days +03:00:00", "-1 day, 3:00:00", "52", "52 days 1:00"):
         with pytest.raises(CellError, match="is no duration"):
             explainer({"x": 1.0, "t": text})

@@ -187,12 +187,13 @@ def test_designs_share_the_answers_of_a_function_and_count_them():
     explainer = limes.TabularExplainer(model, X)
     sizes.clear()
     suggestion = limes.suggest_design(explainer, X[:20])
-    assert suggestion.model_calls == sum(sizes) <= 16_384 + 20
-    assert f"asked about {sum(sizes):,} rows" in str(suggestion)
+    calls = sum(sizes[1:])  # the first asks a few rows again, which the explainer counts
+    assert suggestion.model_calls == calls <= 16_384 + 20
+    assert f"asked about {calls:,} rows" in str(suggestion)
     assert suggestion.judged_rows == 20
     sizes.clear()
     few = limes.suggest_design(explainer, X[:20], max_calls=512)
-    assert few.model_calls == sum(sizes) <= 512 + 20
+    assert few.model_calls == sum(sizes[1:]) <= 512 + 20
     with pytest.raises(InputError, match="pass 160 or more"):
         limes.suggest_design(explainer, X[:20], max_calls=100)
     again = limes.suggest_design(explainer, X[:20])

@@ -289,8 +289,9 @@ def test_a_log_link(objective, interactions):
     assert isinstance(form, forms.Linked)
     x = rows(model)
     np.testing.assert_allclose(form.predict(x), model.predict(x), rtol=1e-12)
-    exact = limes.TabularExplainer(model, X, method="exact")(X[:2])
-    drawn = limes.TabularExplainer(lambda q: model.predict(q), X, method="sampled", max_calls=8192)(X[:2])
+    exact = limes.TabularExplainer(model, X, law="truncnorm", method="exact")(X[:2])
+    options = {"law": "truncnorm", "method": "sampled", "max_calls": 8192}
+    drawn = limes.TabularExplainer(lambda q: model.predict(q), X, **options)(X[:2])
     assert exact.method == "exact"
     assert (np.abs(exact.values - drawn.values) < 5 * drawn.standard_errors + 1e-6).all()
     assert np.abs(exact.values).max() > 20 * drawn.standard_errors.max()

@@ -480,7 +480,8 @@ class BoundModel:
 
         ``predictions`` (n, ...) are those of the explanation, of all outputs or of some.
         """
-        answers, allowed = self.answers(rows), np.maximum(rounding_of(predictions), self.watch.tolerated)
+        answers, tolerated = self.answers(rows), np.max(self.watch.tolerated)
+        allowed = np.maximum(rounding_of(predictions), tolerated)
         if answers is None or (
             answers.shape == predictions.shape and (np.abs(answers - predictions) > allowed).any()
         ):

@@ -357,7 +357,13 @@ class Linked(FormBase):
         return self.answers(self.margin.predict(x))
 
     def answers(self, margins: Floats) -> Floats:
-        """F at margins (n,) or (n, K)."""
+        """Return f where the margins have these values.
+
+        Parameters
+        ----------
+        margins
+            (n,), or (n, K) for K margins.
+        """
         values = self.curve.function(margins.reshape(len(margins), -1))
         return np.asarray(self.intercept + times(values, self.coef))
 
