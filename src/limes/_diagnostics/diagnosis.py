@@ -292,7 +292,7 @@ class Diagnosis(Page):
     >>> explanation = limes.TabularExplainer(LinearRegression().fit(X, y), X)(X.iloc[:2])
     >>> diagnosis = limes.diagnose(explanation)
     >>> sorted({finding.kind for finding in diagnosis.findings})
-    ['dependence']
+    ['cancellation', 'dependence']
     """
 
     rows: tuple[RowDiagnosis, ...]
