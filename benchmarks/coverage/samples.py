@@ -10,7 +10,8 @@ import numpy as np
 import limes
 from benchmarks.coverage import truth
 from benchmarks.coverage.functions import Case, Switches, Table
-from limes._explainers.masked import CONTROLS, MaskedModel
+from limes._explainers.masked import CONTROLS
+from limes._explainers.masked_model import MaskedModel
 from limes._explainers.options import SamplingOptions
 from limes._explainers.results import RARE, sampling_warnings
 from limes._pipeline import fitted_at

@@ -148,7 +148,7 @@ class CompositeInput(MaskedInput):
         return {"parts": parts} | ({"pictures": pictures} if pictures else {})
 
 
-@takes(MaskedKeywords, max_calls=1024, batch_size=64)
+@takes(MaskedKeywords, max_calls=1100, batch_size=64)
 class CompositeExplainer(MaskedExplainer[CompositeInput]):
     r"""Explain predictions of a model of several inputs: words, superpixels, segments and columns together.
 

@@ -18,11 +18,8 @@ import numpy as np
 from limes._arrays import Bools, Floats, Ints
 from limes._diagnostics.context import SubsetContext
 from limes._explainers.levels import Words, check_hierarchy
-from limes._explainers.masked import (
-    CHECKED_ROWS,
-    MaskedExplainer,
-    MaskedModel,
-)
+from limes._explainers.masked import CHECKED_ROWS, MaskedExplainer
+from limes._explainers.masked_model import MaskedModel
 from limes._explainers.options import SamplingKeywords, complete, takes
 from limes._explainers.reading import check_agreement, subset_rows
 from limes._explainers.splits import WORD, Spans, of_tokens, sentences, splitter
@@ -56,7 +53,7 @@ from limes.models.readers.sklearn_text import (
 )
 
 
-@takes(SamplingKeywords, max_calls=4096)
+@takes(SamplingKeywords, max_calls=4200)
 class TextExplainer(MaskedExplainer[Document]):
     r"""Explain predictions on texts by LIME's limit: exactly where the model can be read.
 
@@ -344,7 +341,9 @@ def read_text_model(model: TextModel, output: Output, document: Document) -> Mas
         return sparse
 
     ask = with_strings if words.grams is not None else lambda z: chosen()(z)
-    bound = MaskedModel.read(read, ask=ask, tolerance=tolerance, **facts)
+    bound = MaskedModel.read(
+        read, ask=ask, tolerance=tolerance, asked=0 if words.grams is not None else len(rows), **facts
+    )
     return bound.checked(rows, answers, where, ask=with_strings)
 
 

@@ -6,12 +6,14 @@ import re
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from hashlib import blake2b
 from itertools import count
-from threading import current_thread, main_thread
+from threading import Lock, current_thread, main_thread
 from traceback import walk_tb
 from types import CodeType, FunctionType, MethodType
 from typing import Any
@@ -27,6 +29,42 @@ from limes.models._identity import REFIT_ROUNDING, Predict
 
 # (error, attempt = 1, 2, ...) -> seconds to wait before the batch is tried again, or None to give up
 Retry = Callable[[BaseException, int], float | None]
+
+
+class Tally:
+    """Counts the rows that models answer while it is ``counting``: the one source of all numbers of calls.
+
+    It may count several times, and in several threads; one that is counted inside another is in both.
+    """
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._lock = Lock()
+
+    @contextmanager
+    def counting(self) -> Iterator[Tally]:
+        counted = _TALLIES.get()
+        token = _TALLIES.set(counted if self in counted else (*counted, self))
+        try:
+            yield self
+        finally:
+            _TALLIES.reset(token)
+
+    def add(self, rows: int) -> None:
+        with self._lock:
+            self.rows += rows
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _tally_of, (self.rows,)
+
+
+def _tally_of(rows: int) -> Tally:
+    tally = Tally()
+    tally.add(rows)
+    return tally
+
+
+_TALLIES: ContextVar[tuple[Tally, ...]] = ContextVar("tallies", default=())
 
 
 @dataclass(frozen=True)
@@ -57,6 +95,8 @@ class ModelCaller:
             failure = failure_text(error, f"on a batch of {len(x)} rows")
             advice = _other_columns(self.model, table) or self.advice(x)
             raise ModelError(f"{name} {failure.rstrip()}{advice and f'; {advice}'}", batch=table) from error
+        for tally in _TALLIES.get():
+            tally.add(len(x))
         try:
             return self.output.pick(self._check(raw, len(x)))
         except ModelError as error:
@@ -189,23 +229,34 @@ class Calls:
 
     def __call__(self, x: Floats, seen: Counter[bytes] | None = None) -> Floats:
         """Predictions (n,) or (n, k) at rows (n, d); equal rows are distinct if ``seen`` counts them."""
-        keys = _keys(x, seen)
+        # a failed batch is asked again under the same numbers
+        counted = None if seen is None else seen.copy()
+        keys = _keys(x, counted)
         missing = list({key: i for i, key in enumerate(keys) if key not in self._cache}.items())
         for start in range(0, len(missing), self._batch_size):
             batch = missing[start : start + self._batch_size]
             predictions = with_retries(self._predict, x[[i for _, i in batch]], self._retry)
             self._cache.update(zip((key for key, _ in batch), predictions, strict=True))
             self.on_progress(len(batch))
+        _pass_on(seen, counted)
         return np.array([self._cache[key] for key in keys])
+
+    def keep(self, x: Floats, answers: Floats) -> None:
+        """Know the answers to rows without a call: those of the first pass over them."""
+        self._cache.update(zip(_keys(x, None if self._is_function else Counter()), answers, strict=True))
 
     def recall(self, x: Floats, seen: Counter[bytes] | None = None) -> Floats | None:
         counted = None if seen is None else seen.copy()
         keys = _keys(x, counted)
         if not self._cache.keys() >= set(keys):
             return None
-        if seen is not None and counted is not None:
-            seen.update(counted - seen)
+        _pass_on(seen, counted)
         return np.array([self._cache[key] for key in keys])
+
+
+def _pass_on(seen: Counter[bytes] | None, counted: Counter[bytes] | None) -> None:
+    if seen is not None and counted is not None:
+        seen.update(counted - seen)
 
 
 def with_retries(predict: Callable[[Floats], Floats], batch: Floats, retry: Retry | None) -> Floats:
