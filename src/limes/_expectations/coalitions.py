@@ -43,7 +43,8 @@ from limes._expectations.moments import ExactMoments
 from limes._expectations.sampled import FEWEST, SampledExpectation, errors_of_means, least_calls
 from limes.designs._exchangeable import Coalitions, Counts, ExchangeableDesign
 from limes.exceptions import ModelError
-from limes.models._calling.caller import Calls, Tally
+from limes.models._calling.caller import Calls
+from limes.models._calling.counts import AnswerCount
 from limes.models._identity import Predict
 from limes.models.forms._base import Form
 from limes.models.forms._linked import Linked
@@ -132,7 +133,7 @@ class SampledAccount:
     is_function: bool
     asks: bool  # the model, and no form, whose calls are not counted
     times: int  # how often the empty set is asked about
-    tally: Tally = field(default_factory=Tally)
+    tally: AnswerCount = field(default_factory=AnswerCount)
 
     @classmethod
     def of(
@@ -145,7 +146,7 @@ class SampledAccount:
         is_function: bool,
         asks: bool,
     ) -> SampledAccount:
-        """The account by calls that are ``spent`` so; ``sampler`` draws the sets that are not of one feature."""
+        """The account by calls that are ``spent`` so; ``sampler`` draws sets that are not of one feature."""
         design = coalitions(spent.size, alone=spent.alone and is_function)
         sampled = sampler(design, spent.sets)
         return cls(sampled, design, calls, prediction, spent.alone, is_function, asks, spent.none)
@@ -210,7 +211,7 @@ def seconds(form: Form | None, d: int) -> float:
 
 
 def coalitions(d: int, *, alone: bool) -> ExchangeableDesign:
-    """The law p_s ∝ 1 / (r s) of sets; without those of one feature, or all but one, if these are ``alone``."""
+    """The law p_s ∝ 1 / (r s) of sets; without those of one feature, or all but one, if asked ``alone``."""
     least = 2 if alone else 1
     removed = np.arange(d + 1.0)
     pairs = np.where(np.minimum(removed, d - removed) >= least, removed * (d - removed), np.inf)

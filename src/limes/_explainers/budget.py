@@ -12,18 +12,26 @@ own draws, has the other half, and walks what is left. Where that is too little 
 are not wanted, the pool has it all. The split depends on options and columns alone, so that a row's numbers
 do not depend on the rows beside it: no row rests on more than ``max_calls`` answers, shared or its own.
 
-What is told is what `Tally` counted.
+What is told is what `AnswerCount` counted.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import count
 
 from limes._expectations.coalitions import SubsetCalls, coalitions
-from limes._expectations.sampled import FEWEST
+from limes._expectations.sampled import FEWEST, Sampling
+from limes._expectations.walks import least_walked
+from limes._explainers.options import SamplingOptions, unasked_calls
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.exceptions import InputError
 
+# Of a table: the share of the calls, and the most of them, for what a call of the explainer asks once more;
+# the share that walks may have, and that a background's rows may have if these are all of them
+_AGAIN, _MOST_AGAIN = 1 / 16, 256
+_WALKED, _OCCURRING = 1 / 2, 3 / 4
 # Share of the calls for the mean answer over a background, with all hidden
 _BASE_SHARE = 1 / 16
 
@@ -80,3 +88,101 @@ class InputBudget:
     def _split(self, calls: int, d: int, *, shared: bool) -> SubsetCalls | None:
         share = _BASE_SHARE if self.is_drawn else 0.0
         return SubsetCalls.split(calls, d, is_function=self.is_function, share=share, shared=shared)
+
+
+@dataclass(frozen=True)
+class TableBudget:
+    """The calls of one row of a table, with those that it shares with others."""
+
+    options: SamplingOptions
+    columns: int
+    asked: int  # answers before any row is explained
+
+    @property
+    def most(self) -> int | None:
+        """Bound of all answers that a row rests on, if the user sets one."""
+        return self.options.max_calls
+
+    @property
+    def again(self) -> int:
+        """Answers that a call may ask once more, for all of its rows."""
+        return 0 if self.most is None else min(int(_AGAIN * self.most), _MOST_AGAIN)
+
+    @property
+    def _left(self) -> int:
+        assert self.most is not None  # noqa: S101 - asked where there is a bound
+        return max(0, self.most - self.asked - self.again - 1)  # one is the prediction
+
+    @property
+    def _reserved(self) -> int:
+        """Calls that walks have at least; 0 where they have too few, or contributions are not wanted."""
+        least = least_walked(self.columns)
+        if self.options.contributions is False or self._left - least < max(FEWEST, self._left / 4):
+            return 0
+        return max(int(_WALKED * self._left), least)
+
+    @property
+    def samples(self) -> int:
+        """Largest pool, and most own draws of a row."""
+        return self.options.sampling.max_calls if self.most is None else self._left - self._reserved
+
+    @property
+    def shared(self) -> int:
+        """Largest pool."""
+        if self.most is not None:
+            return self.samples
+        its = self.options
+        return its.sampling.max_shared if its.has_limits else unasked_calls(self.columns)[0]
+
+    def occurring(self, rows: int) -> int:
+        """How many of a background's rows the model is asked about."""
+        if self.most is None:
+            return rows
+        return rows if self._reserved and rows <= _OCCURRING * self._left else min(rows, self.samples)
+
+    @property
+    def walked(self) -> int:
+        """Most calls for a row's contributions, less what the row rests on already where a bound is set."""
+        if self.most is not None:
+            return max(0, self.most - self.asked - 1)
+        its = self.options
+        return its.sampling.max_calls if its.has_limits else unasked_calls(self.columns)[1]
+
+    @property
+    def has_cheap_walks(self) -> bool:
+        """Whether the calls that walks have are enough for contributions."""
+        return bool(self._reserved) if self.most is not None else least_walked(self.columns) <= self.walked
+
+    def sampling(self, *, is_read: bool) -> Sampling:
+        """The sampler's options; a read form answers without calls. InputError where calls are too few."""
+        its = self.options.sampling
+        if is_read:
+            return its
+        if self.samples < FEWEST:
+            raise InputError(
+                f"max_calls={self.most} is too few to estimate {self.columns} coefficients; use at least "
+                f"{self._fewest}"
+            )
+        return replace(its, max_calls=self.samples, max_shared=self.shared)
+
+    def advice(self, missing: int) -> str:
+        """What to do where walks miss so many calls."""
+        if self.most is not None and self.options.contributions is False:
+            return (
+                f"max_calls={self.most} is used up by coefficients; pass contributions='auto', which leaves "
+                "them calls, or a larger max_calls"
+            )
+        missed = self.most if self.most is not None and self.has_cheap_walks else None
+        first = self.asked + 1 + least_walked(self.columns) if missed is None else missed + missing
+        return f"use max_calls of at least {self._least(first, lambda budget: budget.has_cheap_walks):,}"
+
+    @property
+    def _fewest(self) -> int:
+        return self._least(self.asked + 1 + FEWEST, lambda budget: budget.samples >= FEWEST)
+
+    def _least(self, first: int, holds: Callable[[TableBudget], bool]) -> int:
+        """The least bound, of so many calls or more, with which something holds."""
+        for most in count(first):
+            if holds(replace(self, options=replace(self.options, max_calls=most))):
+                return most
+        raise AssertionError  # count never ends

@@ -61,10 +61,10 @@ from limes.exceptions import InputError, Interrupted, ModelError
 from limes.models._calling.caller import (
     CHECK_CALLS,
     ModelCaller,
-    Tally,
     few_subsets,
     spread_of_answers,
 )
+from limes.models._calling.counts import AnswerCount
 from limes.models._calling.outputs import Output, add_up_to_one, resolve
 from limes.models._identity import Predict
 from limes.models._images import columns, is_network
@@ -411,11 +411,11 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
 
     @one_blas_thread()
     def _fit(self, item: Item, changes: Bools | None = None, *, progress: bool = True) -> FittedItem[Item]:
-        with Tally().counting() as tally:
+        with AnswerCount().counting() as tally:
             changes = np.ones(len(item.names), dtype=np.bool_) if changes is None else changes
             return self._fitted(item, changes, tally, progress=progress)
 
-    def _fitted(self, item: Item, changes: Bools, tally: Tally, *, progress: bool) -> FittedItem[Item]:
+    def _fitted(self, item: Item, changes: Bools, tally: AnswerCount, *, progress: bool) -> FittedItem[Item]:
         names, design, model = self._bound(item, changes)
         predictions = model.ask(design.at_instance[None]) if model.whole is None else model.whole
         unfinished = self._unfinished.take(item.key)
@@ -446,7 +446,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             kept = identified(changes)
             item, names = item.only(kept), tuple(compress(names, kept.tolist()))
         design = self._design(len(names), self._bandwidth)
-        with Tally().counting() as binding:
+        with AnswerCount().counting() as binding:
             model = self._bind(item)
         if self._options.method != "sampled":
             model = model.verified(design)
@@ -465,10 +465,10 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
 
     @one_blas_thread()
     def _explain_levels(self, item: Item, units: Partition, *, progress: bool) -> Explanation:
-        with Tally().counting() as tally:
+        with AnswerCount().counting() as tally:
             return self._leveled(item, units, tally, progress=progress)
 
-    def _leveled(self, item: Item, units: Partition, tally: Tally, *, progress: bool) -> Explanation:
+    def _leveled(self, item: Item, units: Partition, tally: AnswerCount, *, progress: bool) -> Explanation:
         options, sampling = self._options, self._options.sampling
         _, design, model = self._bound(item, np.ones(item.size, dtype=np.bool_))
         predictions = model.ask(design.at_instance[None]) if model.whole is None else model.whole

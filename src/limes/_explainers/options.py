@@ -148,16 +148,6 @@ class SamplingOptions:
             raise InputError("control='margin' needs a model with a margin that can be read; use 'auto'")
         return replace(self.sampling, controls={name: available[name] for name in names})
 
-    def of_table(self, columns: int, *, is_read: bool) -> Sampling:
-        """The sampler's options with the size of a table's pool; a read form answers without calls."""
-        if self.has_limits or is_read:
-            return self.sampling
-        return replace(self.sampling, max_shared=unasked_calls(columns)[0])
-
-    def walked(self, columns: int) -> int:
-        """Most calls for a row's contributions."""
-        return self.sampling.max_calls if self.has_limits else unasked_calls(columns)[1]
-
 
 class SamplingKeywords(TypedDict, total=False):
     """The options of `SamplingOptions` that explainers take."""

@@ -41,6 +41,7 @@ from limes.designs._joint import JointDesign
 from limes.designs._product import FeatureNumbers, ProductDesign, ProductFamily
 from limes.exceptions import InputError
 from limes.models._calling.caller import names_of_answers, repetition_warnings
+from limes.models._calling.counts import AnswerCount
 from limes.models._calling.outputs import behind_method, positions_of_names
 from limes.models._identity import few_rows
 
@@ -192,9 +193,13 @@ class TabularExplainer(Described):
         automatic = isinstance(bins, str) and bins == "auto"
         passed, (model, output) = model, behind_method(model, output)
         self._background = Table.fit(background, categorical=categorical)
-        output = positions_of_names(
-            model, output, lambda: names_of_answers(model, self._background.decode, self._background.matrix)
-        )
+        self._probed = AnswerCount()  # what is asked to know which outputs are shown
+        with AnswerCount().counting() as asked:
+            output = positions_of_names(
+                model,
+                output,
+                lambda: names_of_answers(model, self._background.decode, self._background.matrix),
+            )
         self._options = TabularOptions(
             output=output,
             bins="quartile" if automatic else bins,
@@ -211,7 +216,7 @@ class TabularExplainer(Described):
         self._errors = check_choice("errors", errors, ("raise", "row"))
         self._explained = model
         self._is_reproducible = False
-        self._model = TabularModel.fit(model, self._background, self._options)
+        self._model = TabularModel.fit(model, self._background, self._options, asked=asked.rows)
         self._suggestion: DesignSuggestion | None = None
         if automatic:
             # the design that fits best at some rows of the background
@@ -237,9 +242,9 @@ class TabularExplainer(Described):
     def pool_calls(self) -> int:
         """Model calls that all explained rows share: the pool's, if there is one.
 
-        Eight of them check whether the model is a function, by four inputs twice each.
+        Ten of them check what the model answers, and whether it is a function, by four inputs twice each.
         """
-        return self._model.bound.pool_calls
+        return self._model.bound.pool_calls + self._probed.rows
 
     @property
     def model_warnings(self) -> tuple[str, ...]:
@@ -268,7 +273,13 @@ class TabularExplainer(Described):
         if len(self._model.bound.reading.outputs) == 1:
             return [0]
         # a few answers tell whether those of a function are probabilities
-        return shown_of(self._model.bound.predict_all(self._background.matrix[:_PROBED]))
+        bound = self._model.bound
+        most = _PROBED if bound.budget.most is None else min(_PROBED, max(2, bound.budget.again))
+        with self._probed.counting():
+            answers = bound.predict_all(self._background.matrix[:most])
+        if not bound.asks:
+            self._probed.rows = 0
+        return shown_of(answers)
 
     @property
     def contributions(self) -> str | bool:
@@ -323,8 +334,13 @@ class TabularExplainer(Described):
 
     @one_blas_thread()
     def _fit(self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1) -> TabularFit:
-        model, encoded, predictions = self._current(X)
+        before = self._model.bound
+        with AnswerCount().counting() as asked:
+            model, encoded, predictions = self._current(X)
         rows, names = encoded.matrix, row_names(X, ids, encoded)
+        # beside the rows themselves, and what a new reading of the model counts
+        read = 0 if model.bound is before else model.bound.checks.rows
+        again = self._probed.rows + max(0, asked.rows - len(rows) - read)
         cells = model.family.cells(rows)
         try:
             fitted = model.pipeline.explain(
@@ -337,23 +353,31 @@ class TabularExplainer(Described):
         except (CutShort, RefusedRowsError) as stop:
             some, at = None, stop.rows
             if stop.fitted is not None:
-                some = TabularFit(model, rows[at], cells[at], predictions[at], stop.fitted, names.at(at))
+                some = TabularFit(
+                    model, rows[at], cells[at], predictions[at], stop.fitted, names.at(at), again
+                )
             if isinstance(stop, RefusedRowsError):
                 if some is not None and self._errors == "row":
                     return some._replace(names=names.without(stop.reasons))
                 raise refused(stop, names.ids, some and self._to_explanation(some)) from stop
             partial = None if some is None else self._to_explanation(some)
             raise interrupted(stop.__cause__, partial, len(rows)) from stop.__cause__
-        return TabularFit(model, rows, cells, predictions, fitted, names)
+        return TabularFit(model, rows, cells, predictions, fitted, names, again)
 
     def _to_explanation(self, fit: TabularFit) -> Explanation:
-        model, rows, cells, predictions, fitted, row_names = fit
+        model, rows, cells, predictions, fitted, row_names, again = fit
         # of long tables the answers to rows' own draws would fill the memory
         kept = fitted if model.keeps_answers else fitted.without_answers()
-        fits = partial(model.fits, rows, cells, kept, predictions)
+        fits = partial(model.fits, rows, cells, kept, predictions, again=again)
         reason = reason_of(fitted.refusals, len(rows)) or model.bound.reading.reason
+        asks = model.bound.asks and not fitted.refusals
+        fields = fitted.explanation_fields(asks=asks)
+        if asks and fitted.sampled is not None:
+            # one is the prediction
+            fields["calls"] = fitted.moments.calls + 1
+            fields["shared_calls"] = model.bound.shared_calls(fitted.moments.shared) + again
         return Explanation(
-            **fitted.explanation_fields(asks=model.bound.asks and not fitted.refusals),
+            **fields,
             predictions=predictions,
             feature_names=model.table.names,
             output_names=model.bound.reading.outputs,
@@ -522,3 +546,4 @@ class TabularFit(NamedTuple):
     predictions: Floats  # (n, ...)
     fitted: Fitted
     names: RowNames
+    again: int  # rows that were asked about beside these and the pool

@@ -343,6 +343,7 @@ class TableFits(_Accounts):
     sampling: Any  # what sampled it, or the rows that the exact expectation refused
     predictions: Floats  # (n, ...)
     walks: Walks | None  # to the model, or to the form if it was read; None with method="exact"
+    spent: Ints  # calls that each row rests on already, where one bound is set for all
     _walked: dict[int, RowContributions] = field(default_factory=dict, init=False)
     _fidelities: dict[int, tuple[Floats, Floats]] = field(default_factory=dict, init=False)
     _additive: LRUCache[int, AdditiveFit] = field(default_factory=lambda: LRUCache(_MOST_EFFECTS), init=False)
@@ -438,7 +439,8 @@ class TableFits(_Accounts):
         assert self.walks is not None  # noqa: S101 - `Explanation`s of method="exact" have no sampled rows
         mean = None if self._is_sampled(row) else self.fitted.moments.mean[row].reshape(-1)
         starts = ProductStarts(self.family.at(self.x[row]), mean)
-        return self.walks.at(self.x[row], self.predictions[row].reshape(-1), starts, others)
+        spent = int(self.spent[row])
+        return self.walks.at(self.x[row], self.predictions[row].reshape(-1), starts, others, spent)
 
     def _others(self, rows: Ints) -> Sequence[Others | None]:
         """Control variates of each row's walks: margins behind predictions, or trees fitted to the pool."""
@@ -450,7 +452,7 @@ class TableFits(_Accounts):
     def _trees(self, row: int) -> Others | None:
         if not isinstance(self.sampling, PooledExpectation) or not self._is_sampled(row):
             return None
-        if self.walks is None or self.walks.sampling.max_calls < _WORTH_TREES:
+        if self.walks is None or self.walks.sampling.max_calls - self.spent[row] < _WORTH_TREES:
             return None
         # the pool of its coefficients, whatever other rows needed
         size = int(self.fitted.moments.shared[row])
@@ -733,6 +735,7 @@ class JointFits(_Accounts):
     fitted: Fitted
     predictions: Floats  # (n, ...)
     walks: Walks | None
+    spent: Ints  # calls that each row rests on already, where one bound is set for all
     _walked: dict[int, RowContributions] = field(default_factory=dict, init=False)
     _effects: LRUCache[bytes, JointEffects] = field(
         default_factory=lambda: LRUCache(_MOST_EFFECTS), init=False
@@ -776,8 +779,9 @@ class JointFits(_Accounts):
     def _walked_to(self, row: int, others: Others | None) -> RowContributions:
         assert self.walks is not None  # noqa: S101 - the joint law is never exact
         family, x = self.expectation.family, self.x[row]
-        starts = OccurringStarts(family.rows, self.expectation.answers, family.around(self.cells[row]))
-        return self.walks.at(x, self.predictions[row].reshape(-1), starts, others)
+        around = family.around(self.cells[row])
+        starts = OccurringStarts(family.rows, self.expectation.answers, around, family.omitted)
+        return self.walks.at(x, self.predictions[row].reshape(-1), starts, others, int(self.spent[row]))
 
     def _at(self, row: int) -> JointEffects:
         cells = self.cells[row]

@@ -34,8 +34,8 @@ Writer: TypeAlias = Callable[[Any, Floats | None], list[str]]
 # Laws of perturbed rows: of independent columns, by their law inside a bin, and of the background's own rows,
 # weighted by the cells that they change
 TABLE_LAWS = (*LAWS, "joint")
-# Rows of a larger background that the joint law uses, unless max_calls says otherwise: around each explained
-# row all of them are compared with it
+# Rows of a larger background that the joint law uses, fewer where the model may not be asked about so many:
+# around each explained row all of them are compared with it
 _MOST_ROWS = 1 << 17
 # Key of the stream that chooses them, where those of explained rows have the row's hash
 _KEY = 0x6A6F696E
@@ -127,15 +127,16 @@ class TabularOptions:
             held=held if held.any() else None,
         )
 
-    def family(self, product: ProductFamily, background: Floats) -> Family:
+    def family(self, product: ProductFamily, background: Floats, most: int) -> Family:
+        """The designs that explain rows; those of the joint law have at most so many background rows."""
         if not self.is_joint:
             return product
-        most = self.sampling.max_calls or _MOST_ROWS
-        if len(background) > most:
+        population, most = len(background), min(most, _MOST_ROWS)
+        if population > most:
             (stream,) = streams(self.sampling.sampling.seed, _KEY, 1)
             chosen = np.random.default_rng(stream).choice(len(background), most, replace=False)
             background = background[np.sort(chosen)]
-        return JointFamily(product, background)
+        return JointFamily(product, background, population)
 
 
 def edges_by_column(table: Table, bins: Any) -> Any:

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from limes import __version__
-from limes._arrays import Floats, Ints, Objects, column_stds, distinct_rows, mean_and_std
+from limes._arrays import Floats, Ints, Objects, column_stds, distinct_rows
 from limes._diagnostics.context import Estimate
 from limes._expectations.behind_curves import BehindCurve
 from limes._expectations.controls import CONTROLS
@@ -27,7 +26,8 @@ from limes._expectations.of_forms import exact_expectation
 from limes._expectations.pooled import PooledExpectation, sampler
 from limes._expectations.sampled import SampledExpectation
 from limes._expectations.variance import CellEffects
-from limes._expectations.walks import Walks, least_walked
+from limes._expectations.walks import Walks
+from limes._explainers.budget import TableBudget
 from limes._explainers.options import REQUESTED, SamplingOptions
 from limes._explainers.reading import (
     NO_EXPECTATION,
@@ -52,6 +52,7 @@ from limes._explainers.tables.laws import (
     value_texts,
     writer_of,
 )
+from limes._explainers.tables.provenance import provenance
 from limes._explainers.tables.table import EncodedRows, Table
 from limes._explanation.fit import QUICK, RowFits
 from limes._explanation.record import RowWarning
@@ -65,19 +66,18 @@ from limes.designs._weights import BinWeights
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
 from limes.models._algebra import category_columns
 from limes.models._calling.caller import (
-    CHECK_CALLS,
     ModelCaller,
     RowwisePredictions,
     few_inputs,
     spread_of_answers,
 )
+from limes.models._calling.counts import AnswerCount
 from limes.models._calling.outputs import (
     NotedAnswers,
     Output,
     add_up_to_one,
     answered_names,
     direct_question,
-    is_log_odds,
     noted,
     prediction_method,
     replaced_labels,
@@ -94,6 +94,8 @@ from limes.models.readers.links import matching_curve
 _BATCH = 10_000
 # Background rows that a model is asked about where only the laws are compared
 _COMPARED = 4096
+# Share of the calls that may be spent on comparing a margin, which is a control alone
+_MOST_COMPARED = 1 / 4
 # Sets of categories beyond the background's whose models are cached
 _WIDER = 8
 
@@ -109,11 +111,6 @@ _SHOWN = 8
 
 # Where an expectation is not exact, in messages
 _WHERE = " on this background"
-
-SLOPE_MEANING = (
-    "how much the surrogate changes per unit of a number, or if a category holds rather than not; bars are "
-    "per standard deviation"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,12 +138,30 @@ class TabularModel:
         also: Floats | None = None,
         compared: Reading | None = None,
         laws: tuple[Marginal, ...] | None = None,
+        asked: int = 0,
     ) -> TabularModel:
         """Read the model, learn the background's laws, and compare the form with the model on them.
 
         ``also`` are further rows at which the two must agree. A reading that was ``compared`` on this
         background, under another design, is not compared again, and ``laws`` that are known not learnt.
+        The model was ``asked`` about so many rows before.
         """
+        checks = AnswerCount()
+        checks.add(asked)
+        with checks.counting():
+            return cls._fit(model, table, options, also, compared, laws, checks)
+
+    @classmethod
+    def _fit(
+        cls,
+        model: Any,
+        table: Table,
+        options: TabularOptions,
+        also: Floats | None,
+        compared: Reading | None,
+        laws: tuple[Marginal, ...] | None,
+        checks: AnswerCount,
+    ) -> TabularModel:
         reading = _read(model, options.output, table) if compared is None else compared
         forms = [form for form in (reading.form, reading.margin) if form is not None]
         categories = frozenset().union(*map(category_columns, forms))
@@ -170,8 +185,9 @@ class TabularModel:
         deviations = column_stds(table.matrix)
         units = np.where(table.numeric & (deviations > 0), deviations, 1.0)
         family = options.product_family(table, marginals, units)
-        law = options.family(family, table.matrix)
-        bound = _Binding(reading, table, family, also, options.sampling, compared is not None).bind(law)
+        binding = _Binding(reading, table, family, also, options.sampling, checks, compared is not None)
+        law = options.family(family, table.matrix, binding.occurring if options.is_joint else 0)
+        bound = binding.bind(law)
         slopes = np.zeros(len(marginals), dtype=np.bool_) if family.slopes is None else family.slopes
         pipeline = (Pipeline if isinstance(law, ProductFamily) else JointPipeline)(
             family,
@@ -193,7 +209,7 @@ class TabularModel:
             bound,
             pipeline,
             units,
-            _provenance(model, table, family, bound, options, by_model),
+            provenance(model, table, family, bound, options, by_model),
         )
 
     def encoded(self, X: Any, errors: str) -> tuple[TabularModel, EncodedRows]:
@@ -289,31 +305,35 @@ class TabularModel:
         return bool(expectation.account_seconds(self.family) <= QUICK)
 
     @property
-    def _most_walked(self) -> int:
-        """Most calls for a row's contributions that are not asked for."""
-        its = self.options.sampling
-        return its.sampling.max_calls if self.options.is_joint else its.walked(len(self.family.marginals))
-
-    @property
     def has_cheap_walks(self) -> bool:
-        """Whether that many calls are enough for contributions."""
-        return least_walked(len(self.family.marginals)) <= self._most_walked
+        """Whether the calls that contributions have, where they are not asked for, are enough."""
+        return self.bound.budget.has_cheap_walks
 
-    def fits(self, rows: Floats, cells: Ints, fitted: Fitted, predictions: Floats) -> RowFits:
+    def fits(
+        self, rows: Floats, cells: Ints, fitted: Fitted, predictions: Floats, *, again: int = 0
+    ) -> RowFits:
+        """The fits of rows of one call, which asked ``again`` about so many others."""
         expectation: Any = self.bound.expectation
         by_form, its = self.bound.reading.by_form, self.options.sampling
-        sampling = replace(its.sampling, spread=self.bound.reading.spread)
-        if by_form is None and self.has_cheap_walks:
-            sampling = replace(sampling, max_calls=self._most_walked)
-        walks: Walks | None = Walks(by_form or self._asked_later, sampling, asks=by_form is None)
+        sampling, budget = replace(its.sampling, spread=self.bound.reading.spread), self.bound.budget
+        spent = np.zeros(len(rows), dtype=np.int64)
+        if by_form is None and (budget.most is not None or budget.has_cheap_walks):
+            sampling = replace(sampling, max_calls=budget.walked)
+        if by_form is None and budget.most is not None:
+            spent = (
+                fitted.moments.calls + self.bound.shared_calls(fitted.moments.shared) - budget.asked + again
+            )
+        walks: Walks | None = Walks(
+            by_form or self._asked_later, sampling, asks=by_form is None, advice=budget.advice
+        )
         if isinstance(self.law, JointFamily):
-            return JointFits(expectation, self.texts, rows, cells, fitted, predictions, walks)
+            return JointFits(expectation, self.texts, rows, cells, fitted, predictions, walks, spent)
         form = None
         if expectation.method == "exact":
             form, expectation = self._read_form, self.bound.fallback
             # method="exact" gives no estimates
             walks = Walks(form.form.predict, its.sampling, asks=False) if expectation else None
-        inputs = rows, cells, fitted, form, expectation, predictions, walks
+        inputs = rows, cells, fitted, form, expectation, predictions, walks, spent
         return TableFits(self.family, self.texts, [*map(writer_of, self.table.columns)], *inputs)
 
     def _asked_later(self, rows: Floats) -> Floats:
@@ -388,7 +408,7 @@ class TabularModel:
         if fitted.sampled is not None:
             names, outputs = self.table.names, self.bound.reading.outputs
             kind = OCCURRING if self.options.is_joint else PERTURBED
-            sampling = self.options.sampling.of_table(len(names), is_read=self.bound.reading.is_read)
+            sampling = self.bound.budget.sampling(is_read=self.bound.reading.is_read)
             of_samples = sampling_warnings(fitted, names, outputs, sampling=sampling, kind=kind)
         warnings = self.row_warnings.of_rows(rows, cells, fitted, predictions, of_samples)
         predict = self.bound.predict
@@ -401,51 +421,6 @@ class TabularModel:
         return replaced_labels(
             self.model, self.bound.reading.output.method or "call", by_predict=self.options.by_predict
         )
-
-
-def _provenance(
-    model: Any,
-    table: Table,
-    family: ProductFamily,
-    bound: BoundModel,
-    options: TabularOptions,
-    by_model: Sequence[int],
-) -> dict[str, Any]:
-    bins, output = options.bins, bound.reading.output
-    sampled = bound.expectation.method == "sampled"
-    error_bound = getattr(bound.expectation, "error_bound", 0.0)
-    return {
-        **({"meaning": SLOPE_MEANING} if bins is None else {}),
-        **_slopes(table, family),
-        "limes": __version__,
-        "model": type(model).__name__,
-        "answer": output.method or "call",
-        **({"quantity": "log-odds"} if is_log_odds(model, output, table.decode(table.matrix[:2])) else {}),
-        "background": f"{len(table.matrix)} rows",
-        "bins": bins if bins is None or isinstance(bins, str | int) else "given",
-        **({"hold": list(options.hold)} if options.hold else {}),
-        **({"missing": list(options.missing)} if options.missing else {}),
-        **({"categories of the model": [table.names[j] for j in by_model]} if by_model else {}),
-        "law": options.law,
-        "weights": options.weights_name,
-        "bandwidth": float(family.weights.bandwidth),
-        "ridge": float(options.ridge),
-        **({"error bound": f"{error_bound:g} of each mean, by quadrature"} if error_bound else {}),
-        "seed": options.sampling.sampling.seed if sampled else None,
-        **({"tolerance": str(options.sampling.sampling.accuracy)} if sampled else {}),
-    }
-
-
-def _slopes(table: Table, family: ProductFamily) -> dict[str, Any]:
-    """Mean and standard deviation of each column that has a slope, by its name."""
-    if family.slopes is None:
-        return {}
-    slopes = {}
-    for j in np.flatnonzero(family.slopes).tolist():
-        column = table.matrix[:, j]
-        mean, deviation = mean_and_std(column[np.isfinite(column)])
-        slopes[table.names[j]] = {"mean": mean, "deviation": deviation}
-    return {"slopes": slopes}
 
 
 # -- the model, read and bound -------------------------------------------------------------------------------
@@ -462,6 +437,8 @@ class BoundModel:
     # up many rows in another order than few
     predict_reproducibly: Predict
     watch: Watch
+    budget: TableBudget
+    checks: AnswerCount  # what was asked before any row was explained
     # what samples rows that the exact expectation refuses, from the form, with method="auto"
     fallback: PooledExpectation | SampledExpectation | None = None
 
@@ -477,7 +454,16 @@ class BoundModel:
             return 0
         rowwise = self.predict_reproducibly
         blocks = rowwise.calls if isinstance(rowwise, RowwisePredictions) else 0
-        return CHECK_CALLS + blocks + (0 if self._pool is None else self._pool.pool_calls)
+        return self.checks.rows + blocks + (0 if self._pool is None else self._pool.pool_calls)
+
+    def asked_for(self, shared: Ints) -> Ints:
+        """Rows that the model was asked about for pools of these sizes (n,): equal rows are asked once."""
+        pool = self.expectation.pool if isinstance(self.expectation, PooledExpectation) else None
+        return shared if pool is None else np.array([pool.questions(int(size)) for size in shared])
+
+    def shared_calls(self, shared: Ints) -> Ints:
+        """The same with all that was asked before any row was explained."""
+        return self.checks.rows + self.asked_for(shared)
 
     def fill_pool(self, progress: Progress, workers: int) -> None:
         if self._pool is not None:
@@ -555,6 +541,7 @@ class _Binding:
     family: ProductFamily
     also: Floats | None
     options: SamplingOptions
+    asked: AnswerCount  # what it asks
     is_compared: bool = False  # whether the reading's form was found to agree with the model
     _answers: dict[str, Floats] = field(default_factory=dict)
 
@@ -577,12 +564,24 @@ class _Binding:
             self._answers[key] = self.probe.answers(self.caller(output))
         return self._answers[key]
 
+    @property
+    def budget(self) -> TableBudget:
+        """The calls that are left now."""
+        return TableBudget(self.options, len(self.family.marginals), self.asked.rows)
+
+    @property
+    def occurring(self) -> int:
+        """Number of background rows that the joint law may have: all that a form answers."""
+        rows = len(self.table.matrix)
+        return rows if self.answering.by_form is not None else self.budget.occurring(rows)
+
     def bind(self, law: Family) -> BoundModel:
         """Compare the form with the model, and choose an exact or a sampled expectation."""
         form, method = self.reading.form, self.options.method
         if isinstance(law, JointFamily):
-            reading = self._answering()
+            reading = self.answering
             is_read = reading.by_form is not None
+            self.budget.sampling(is_read=is_read)  # refuses too few calls
             expectation = JointExpectation(
                 law,
                 reading.by_form or reading.ask,
@@ -600,9 +599,9 @@ class _Binding:
                 if method == "exact":
                     raise
                 reason = str(error)
-        reading, margin = self._answering(), self._margin_control()
+        reading, margin = self.answering, self._margin_control()
         controls = CONTROLS if margin is None else {**CONTROLS, "margin": margin}
-        pool = self.options.of_table(len(self.family.marginals), is_read=reading.by_form is not None)
+        pool = self.budget.sampling(is_read=reading.by_form is not None)
         chosen = self.options.with_controls(controls).controls
         sampling = replace(pool, spread=reading.spread, controls=chosen)
         if method == "exact":
@@ -615,9 +614,11 @@ class _Binding:
     def _sampled(self, reading: Reading, expectation: Expectation, reason: str) -> BoundModel:
         if reading.by_form is not None:
             reason = f"{reason} (sampled from the read model)"
-        rowwise = RowwisePredictions(reading.ask, self.table.matrix)
+        budget = self.budget
+        most = None if budget.most is None else budget.again
+        rowwise = RowwisePredictions(reading.ask, self.table.matrix, most)
         bound = replace(reading, form=None, margin=None, reason=reason)
-        return BoundModel(bound, expectation, reading.ask, rowwise, reading.watch())
+        return BoundModel(bound, expectation, reading.ask, rowwise, reading.watch(), budget, self.asked)
 
     def _exact(self, form: Form) -> BoundModel:
         if self.is_compared:  # rows whose moments cannot be computed are refused one by one
@@ -632,7 +633,8 @@ class _Binding:
         # every library adds up trees row by row
         rowwise = reading.predict if isinstance(form, Forest) else form.predict
         watch = reading.watch(self._quickest(reading))
-        return BoundModel(reading, expectation, reading.predict, rowwise, watch, fallback)
+        answers = reading.predict, rowwise
+        return BoundModel(reading, expectation, *answers, watch, self.budget, self.asked, fallback)
 
     def _verified(self, form: Form, output: Output) -> tuple[Reading, ExactMoments]:
         """Return the exact expectation of a form that agrees with the model, or raise."""
@@ -661,7 +663,8 @@ class _Binding:
         expectation, moments = exact_moments(form, design, _WHERE)
         return expectation, design, moments
 
-    def _answering(self) -> Reading:
+    @cached_property
+    def answering(self) -> Reading:
         """Compare what was read with the model, unless the user wants the model's own answers to samples."""
         reading, matrix = self.reading, self.table.matrix
         # called first: a model that is not fitted, or fails on this table, raises its own error
@@ -702,6 +705,9 @@ class _Binding:
         """The control from the margin behind a link; None without one, or where it is not the model's."""
         margin, control = self.reading.margin, self.options.control
         if margin is None or control not in ("auto", "margin"):
+            return None
+        most = self.options.max_calls
+        if most is not None and control == "auto" and len(self.probe.rows) > _MOST_COMPARED * most:
             return None
         try:
             _, expectation = self._verified(margin, resolve(self.reading.model, "margin"))

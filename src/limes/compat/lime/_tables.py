@@ -420,7 +420,7 @@ class TableAdapter(_ColumnsAdapter):
         return np.where(new, rows, originals) if new.any() else originals
 
     def describe(self, instance: Floats) -> dict[str, Any]:
-        from limes._explainers.tables.model import SLOPE_MEANING
+        from limes._explainers.tables.provenance import SLOPE_MEANING
 
         return {
             "feature_names": tuple(self.names),

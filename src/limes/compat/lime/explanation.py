@@ -392,7 +392,7 @@ class Explanation:
 
     def _shown(self, labels: Sequence[int] | None) -> LimesExplanation:
         """What pages show: the features and numbers of this explanation, in the words of limes'."""
-        from limes._explainers.tables.model import SLOPE_MEANING
+        from limes._explainers.tables.provenance import SLOPE_MEANING
 
         original, wanted = self._outputs(labels), self._wanted(labels)
         coefs = [dict(self.local_exp[label]) for label in wanted]

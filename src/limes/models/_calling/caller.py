@@ -6,14 +6,12 @@ import re
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from hashlib import blake2b
 from itertools import count
-from threading import Lock, current_thread, main_thread
+from threading import current_thread, main_thread
 from traceback import walk_tb
 from types import CodeType, FunctionType, MethodType
 from typing import Any
@@ -24,47 +22,12 @@ from limes._arrays import Floats
 from limes._threads import user_blas_threads
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.answers import answers_of, join_targets
+from limes.models._calling.counts import count_answers
 from limes.models._calling.outputs import Output, prediction_method
 from limes.models._identity import REFIT_ROUNDING, Predict
 
 # (error, attempt = 1, 2, ...) -> seconds to wait before the batch is tried again, or None to give up
 Retry = Callable[[BaseException, int], float | None]
-
-
-class Tally:
-    """Counts the rows that models answer while it is ``counting``: the one source of all numbers of calls.
-
-    It may count several times, and in several threads; one that is counted inside another is in both.
-    """
-
-    def __init__(self) -> None:
-        self.rows = 0
-        self._lock = Lock()
-
-    @contextmanager
-    def counting(self) -> Iterator[Tally]:
-        counted = _TALLIES.get()
-        token = _TALLIES.set(counted if self in counted else (*counted, self))
-        try:
-            yield self
-        finally:
-            _TALLIES.reset(token)
-
-    def add(self, rows: int) -> None:
-        with self._lock:
-            self.rows += rows
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _tally_of, (self.rows,)
-
-
-def _tally_of(rows: int) -> Tally:
-    tally = Tally()
-    tally.add(rows)
-    return tally
-
-
-_TALLIES: ContextVar[tuple[Tally, ...]] = ContextVar("tallies", default=())
 
 
 @dataclass(frozen=True)
@@ -95,8 +58,7 @@ class ModelCaller:
             failure = failure_text(error, f"on a batch of {len(x)} rows")
             advice = _other_columns(self.model, table) or self.advice(x)
             raise ModelError(f"{name} {failure.rstrip()}{advice and f'; {advice}'}", batch=table) from error
-        for tally in _TALLIES.get():
-            tally.add(len(x))
+        count_answers(len(x))
         try:
             return self.output.pick(self._check(raw, len(x)))
         except ModelError as error:
@@ -374,7 +336,8 @@ def repetition_warnings(spread: float) -> tuple[str, ...]:
 # them: f(X)_i and f(X_i) differ in the last bits. With the number of rows fixed, only the place and the
 # neighbours could matter. This is tested: the model predicts shuffled background rows, and each row must have
 # the same prediction, bit for bit, in all orders. A model that passes is called with blocks of that many
-# rows, the last one filled up with repeated rows; any other model with one row at a time.
+# rows, the last one filled up with repeated rows; any other model, and one that may not be asked about so
+# many rows, with one row at a time.
 
 
 # Rows of a block: a multiple of the sizes that inner loops of matrix products use (4, 6, 8, 12, 16, 24)
@@ -391,6 +354,9 @@ class RowwisePredictions:
 
     predict: Callable[[Floats], Floats]
     background: Floats  # rows that the model can predict
+    most: int | None = (
+        None  # rows that it may be asked about beside those that are wanted; None of any number
+    )
 
     @property
     def calls(self) -> int:
@@ -404,6 +370,10 @@ class RowwisePredictions:
     @cached_property
     def _tested(self) -> tuple[bool, int]:
         """Whether predictions of blocks agree, and how many rows were asked about to know."""
+        # with what the last block is filled up with
+        allowed = _ORDERS if self.most is None else (self.most - _BLOCK) // (2 * _BLOCK)
+        if allowed < _ORDERS_OF_SLOW:
+            return False, 0
         rows = np.resize(
             self.background[:: max(1, len(self.background) // (2 * _BLOCK))],
             (2 * _BLOCK, self.background.shape[1]),
@@ -415,7 +385,7 @@ class RowwisePredictions:
             seconds.append(time.perf_counter() - start)
         first = np.concatenate(blocks)
         # the first call may load or compile what others use
-        orders = _ORDERS if min(seconds) < _SLOW else _ORDERS_OF_SLOW
+        orders = min(allowed, _ORDERS) if min(seconds) < _SLOW else _ORDERS_OF_SLOW
         for compared in range(1, orders):
             order = rng.permutation(len(rows))
             if self._blocks(rows[order]).tobytes() != first[order].tobytes():

@@ -25,6 +25,7 @@ import numpy as np
 from limes._arrays import Floats
 from limes._checks import did_you_mean
 from limes.exceptions import InputError
+from limes.models._calling.counts import count_answers
 from limes.models._calling.networks import one_column, onnx_session, probabilities, torch_module
 from limes.models._identity import qualified_name
 from limes.models.readers import LIBRARIES
@@ -580,6 +581,7 @@ def is_log_odds(model: Any, output: Output, table: Any) -> bool:
     if margin is None or probability is None:
         return False
     odds = expit(np.asarray(margin(table), dtype=np.float64))
+    count_answers(2 * len(odds))
     return np.allclose(odds, np.asarray(probability(table))[:, -1], rtol=0.0, atol=_SAME_PROBABILITY)
 
 
