@@ -315,8 +315,8 @@ def account_of(
         return _enumerated(ask, units.refined(np.ones(d), pieces))
     if calls < FEWEST:
         raise InputError(
-            f"max_calls leaves {calls:,} calls for contributions at two levels, which need {FEWEST}: raise it "
-            f"by {FEWEST - calls}"
+            f"max_calls leaves {calls:,} calls for contributions at two levels, which need {FEWEST}: raise "
+            f"it by {FEWEST - calls}"
         )
     none = ask(np.zeros((1, pieces)))[0]
     shown, f = np.stack([np.zeros(pieces), np.ones(pieces)]), np.stack([none, whole])

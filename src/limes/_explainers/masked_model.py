@@ -126,8 +126,8 @@ class MaskedModel(Reading):
             each = " with each item of the background" if self.drawn else ""
             raise NotReadableError(
                 f"method='exact' needs a model that can be read: {self.why_sampled}; or a budget for all 2^d "
-                f"subsets of d = {design.size} {features}{each} (max_calls, with {budget.asked} for the input "
-                "itself and for checks). Use method='auto' to sample it, with error bars"
+                f"subsets of d = {design.size} {features}{each} (max_calls, with {budget.asked} for the "
+                "input itself and for checks). Use method='auto' to sample it, with error bars"
             )
         if enumerated:
             return self.sampled(design, options, budget.states)

@@ -128,6 +128,10 @@ PENALTIES = np.logspace(-5, 1, 13)
 _CONSTANT = 1e-9
 
 
+# Eigenvalues below this share of the largest are rounding
+_NO_SIZE = 1e-12
+
+
 def ridge_path(columns: Floats, values: Floats) -> tuple[Floats, Floats]:
     """Fit values (n, k) by columns (n, p): intercepts (k,) and coefficients (p, k).
 
@@ -138,9 +142,7 @@ def ridge_path(columns: Floats, values: Floats) -> tuple[Floats, Floats]:
     live = scale > 1e-9 * (np.abs(center) + scale)
     standard = (columns[:, live] - center[live]) / scale[live]
     mean = values.mean(axis=0)
-    sizes, axes = np.linalg.eigh(standard.T @ standard / n)
-    sizes = np.maximum(sizes, 0.0)
-    target = axes.T @ (standard.T @ (values - mean) / n)
+    sizes, target, to_columns = _principal(standard, values - mean)
     total = ((values - mean) ** 2).mean(axis=0)
     # with a_λ = target / (sizes + λ), the residuals' mean square is total - Σ a_λ (2 target - sizes a_λ)
     coefs = target / (sizes[:, None] + PENALTIES[:, None, None])
@@ -149,8 +151,28 @@ def ridge_path(columns: Floats, values: Floats) -> tuple[Floats, Floats]:
     score = squares / np.maximum(1.0 - freedom / n, 0.05)[:, None] ** 2
     best = coefs[score.argmin(axis=0), :, np.arange(values.shape[1])].T
     coef = np.zeros((columns.shape[1], values.shape[1]))
-    coef[live] = (axes @ best) / scale[live, None]
+    coef[live] = to_columns(best) / scale[live, None]
     return mean - center @ coef, coef
+
+
+def _principal(x: Floats, y: Floats) -> tuple[Floats, Floats, Callable[[Floats], Floats]]:
+    """Eigenvalues (q,) of xᵀx / n, xᵀy / n along its axes (q, k), and what takes such numbers to columns.
+
+    Of more columns than rows, by the rows: x xᵀ has the same eigenvalues, but for zeros.
+    """
+    n, p = x.shape
+    if p <= n:
+        sizes, axes = np.linalg.eigh(x.T @ x / n)
+        return np.maximum(sizes, 0.0), axes.T @ (x.T @ y / n), lambda numbers: axes @ numbers
+    sizes, rows = np.linalg.eigh(x @ x.T / n)
+    live = sizes > _NO_SIZE * sizes[-1]
+    roots, rows = np.sqrt(sizes[live])[:, None], rows[:, live]
+    root_n = np.sqrt(n)
+    return (
+        sizes[live],
+        roots * (rows.T @ y) / root_n,
+        lambda numbers: np.asarray(x.T @ (rows @ (numbers / roots)) / root_n),
+    )
 
 
 @dataclass(frozen=True, eq=False)

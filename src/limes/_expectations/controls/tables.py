@@ -207,7 +207,13 @@ class _Additive(FittedControl):
 
 def additive_control(design: ProductDesign, x: Floats, f: Floats) -> FittedControl:
     cells = design.locate(x)
-    basis = CellBasis.of(design.laws, cells)
+    return fit_effects(design, CellBasis.of(design.laws, cells), x, cells, f)
+
+
+def fit_effects(
+    design: ProductDesign, basis: CellBasis, x: Floats, cells: CellNumbers, f: Floats
+) -> FittedControl:
+    """Fit answers f (n, k) by functions of the cells (n, d) of rows x."""
     check_numbers(int(basis.ends[-1]), _COPIES)
     return _Additive(design, basis, *ridge_path(basis(x, cells), f))
 

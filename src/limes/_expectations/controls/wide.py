@@ -16,15 +16,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from limes._arrays import Bools, CellNumbers, Floats, Reals, power_of_two
-from limes._expectations.controls.control import share_left
-from limes._expectations.controls.tables import CellBasis, ColumnBasis, Units
+from limes._expectations.controls.control import FittedControl, evenly_spread, share_left
+from limes._expectations.controls.tables import CellBasis, ColumnBasis, Units, fit_effects
 from limes._expectations.least_squares import ControlMoments
 from limes._expectations.pool_fit import CellMoments, ExplainedRows
 from limes.designs._marginals import BinCells, Marginal, learn_means
-from limes.designs._product import ProductFamily
+from limes.designs._product import ProductDesign, ProductFamily
 
 # Functions of cells with which every column has them, and most of those that are chosen
 _MOST_FUNCTIONS, _CHOSEN = 512, 512
+# Most rows that choose the columns of a margin's rest
+_CHOOSING = 2048
 # Penalties in units of the number of rows; of many more functions than rows the best one is large
 _PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
 # Steps of conjugate gradients, and the share of the first residual at which they end. Columns of a pool are
@@ -47,11 +49,12 @@ def strongest(laws: Sequence[Marginal], cells: CellNumbers, f: Floats) -> Bools:
     (Laurent & Massart 2000). Of the columns beyond that the strongest are taken, as long as there is room.
     """
     d, scale = len(laws), f.std(axis=0)
-    standard = ((f - f.mean(axis=0)) / np.where(scale > 0, scale, 1.0)).T
+    standard, k = ((f - f.mean(axis=0)) / np.where(scale > 0, scale, 1.0)).ravel(), f.shape[1]
     between, freedom = np.empty(d), np.array([law.cells.count - 1 for law in laws])
     for j, cell in enumerate(cells.T.astype(np.int64)):
-        counts = np.maximum(np.bincount(cell), 1)
-        between[j] = max((np.bincount(cell, its) ** 2 / counts).sum() for its in standard)
+        # the sums of all outputs in one pass
+        sums = np.bincount((cell[:, None] * k + np.arange(k)).ravel(), standard).reshape(-1, k)
+        between[j] = (sums**2 / np.maximum(np.bincount(cell), 1)[:, None]).sum(axis=0).max()
     log = np.log(d)
     beyond = between > freedom + 2.0 * np.sqrt(freedom * log) + 2.0 * log
     order = np.argsort(freedom - between, kind="stable")
@@ -60,6 +63,21 @@ def strongest(laws: Sequence[Marginal], cells: CellNumbers, f: Floats) -> Bools:
     chosen = np.zeros(d, dtype=np.bool_)
     chosen[order[room]] = True
     return chosen
+
+
+def strong_effects(design: ProductDesign, x: Floats, f: Floats) -> FittedControl:
+    """The additive control, of many columns with the functions of those that matter alone."""
+    cells, laws = design.locate(x), design.laws
+    if not is_wide(laws, 2 * _MOST_FUNCTIONS):
+        return fit_effects(design, CellBasis.of(laws, cells), x, cells, f)
+    some = evenly_spread(len(x), _CHOOSING)
+    columns = [ColumnBasis(law, *np.zeros((2, law.cells.count), dtype=np.bool_)) for law in laws]
+    chosen = np.flatnonzero(strongest(laws, cells[some], f[some])).tolist()
+    if chosen:
+        basis = CellBasis.of([laws[j] for j in chosen], cells[:, chosen])
+        for j, its in zip(chosen, basis.columns, strict=True):
+            columns[j] = its
+    return fit_effects(design, CellBasis(tuple(columns)), x, cells, f)
 
 
 def halves(

@@ -20,6 +20,7 @@ from limes._expectations.behind_curves import BehindCurve
 from limes._expectations.controls import CONTROLS
 from limes._expectations.controls.control import Control
 from limes._expectations.controls.tables import MarginControl
+from limes._expectations.controls.wide import strong_effects
 from limes._expectations.joint import JointExpectation
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
@@ -711,7 +712,7 @@ class _Binding:
             return None
         try:
             _, expectation = self._verified(margin, resolve(self.reading.model, "margin"))
-            return MarginControl(margin.predict, expectation)
+            return MarginControl(margin.predict, expectation, rest=strong_effects)
         except (ModelError, NotReadableError, ReadMismatchError):
             if control == "margin":
                 raise
