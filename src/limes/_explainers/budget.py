@@ -22,11 +22,12 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from limes._expectations.coalitions import SubsetCalls, coalitions
-from limes._expectations.sampled import FEWEST, Sampling
+from limes._expectations.sampled import FEWEST, Sampling, least_calls
 from limes._expectations.walks import least_walked
 from limes._explainers.options import SamplingOptions, unasked_calls
-from limes.designs._exchangeable import ExchangeableDesign
+from limes.designs._exchangeable import LARGEST_ENUMERATION, ExchangeableDesign
 from limes.exceptions import InputError
+from limes.models._calling.caller import CHECK_CALLS
 
 # Of a table: the share of the calls, and the most of them, for what a call of the explainer asks once more;
 # the share that walks may have, and that a background's rows may have if these are all of them
@@ -34,6 +35,19 @@ _AGAIN, _MOST_AGAIN = 1 / 16, 256
 _WALKED, _OCCURRING = 1 / 2, 3 / 4
 # Share of the calls for the mean answer over a background, with all hidden
 _BASE_SHARE = 1 / 16
+
+
+def least_for_input(d: int) -> int:
+    """Least ``max_calls`` with which d coefficients of an input are exact, or fitted together."""
+    return 1 + CHECK_CALLS + min((1 << min(d, LARGEST_ENUMERATION)) - 1, least_calls(d))
+
+
+def least_for_table(columns: int) -> int:
+    """The same of a table's row by itself."""
+    asked, least = 2 + CHECK_CALLS, least_calls(columns)
+    options = SamplingOptions(max_calls=asked + least, contributions=False)
+    budget = TableBudget(options, columns, asked)
+    return budget.least_bound(asked + least, lambda its: its.samples >= least)
 
 
 @dataclass(frozen=True)
@@ -174,14 +188,14 @@ class TableBudget:
             )
         missed = self.most if self.most is not None and self.has_cheap_walks else None
         first = self.asked + 1 + least_walked(self.columns) if missed is None else missed + missing
-        return f"use max_calls of at least {self._least(first, lambda budget: budget.has_cheap_walks):,}"
+        return f"use max_calls of at least {self.least_bound(first, lambda budget: budget.has_cheap_walks):,}"
 
     @property
     def _fewest(self) -> int:
-        return self._least(self.asked + 1 + FEWEST, lambda budget: budget.samples >= FEWEST)
+        return self.least_bound(self.asked + 1 + FEWEST, lambda budget: budget.samples >= FEWEST)
 
-    def _least(self, first: int, holds: Callable[[TableBudget], bool]) -> int:
-        """The least bound, of so many calls or more, with which something holds."""
+    def least_bound(self, first: int, holds: Callable[[TableBudget], bool]) -> int:
+        """The least ``max_calls``, of so many or more, with which something holds."""
         for most in count(first):
             if holds(replace(self, options=replace(self.options, max_calls=most))):
                 return most

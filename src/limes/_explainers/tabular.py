@@ -193,7 +193,7 @@ class TabularExplainer(Described):
         automatic = isinstance(bins, str) and bins == "auto"
         passed, (model, output) = model, behind_method(model, output)
         self._background = Table.fit(background, categorical=categorical)
-        self._probed = AnswerCount()  # what is asked to know which outputs are shown
+        self._probed = AnswerCount()  # what is asked beside rows that are explained, and their pool
         with AnswerCount().counting() as asked:
             output = positions_of_names(
                 model,
@@ -243,8 +243,10 @@ class TabularExplainer(Described):
         """Model calls that all explained rows share: the pool's, if there is one.
 
         Ten of them check what the model answers, and whether it is a function, by four inputs twice each.
+        Those about rows that were only looked at (``design``, ``features``) are among them.
         """
-        return self._model.bound.pool_calls + self._probed.rows
+        bound = self._model.bound
+        return bound.pool_calls + (self._probed.rows if bound.asks else 0)
 
     @property
     def model_warnings(self) -> tuple[str, ...]:
@@ -276,10 +278,7 @@ class TabularExplainer(Described):
         bound = self._model.bound
         most = _PROBED if bound.budget.most is None else min(_PROBED, max(2, bound.budget.again))
         with self._probed.counting():
-            answers = bound.predict_all(self._background.matrix[:most])
-        if not bound.asks:
-            self._probed.rows = 0
-        return shown_of(answers)
+            return shown_of(bound.predict_all(self._background.matrix[:most]))
 
     @property
     def contributions(self) -> str | bool:
@@ -340,7 +339,7 @@ class TabularExplainer(Described):
         rows, names = encoded.matrix, row_names(X, ids, encoded)
         # beside the rows themselves, and what a new reading of the model counts
         read = 0 if model.bound is before else model.bound.checks.rows
-        again = self._probed.rows + max(0, asked.rows - len(rows) - read)
+        again = max(0, asked.rows - len(rows) - read)
         cells = model.family.cells(rows)
         try:
             fitted = model.pipeline.explain(
@@ -455,9 +454,14 @@ class TabularExplainer(Described):
         """The options ``bins`` and ``bandwidth``, with the number that the default stands for."""
         return {"bins": self._options.bins, "bandwidth": float(self._model.family.weights.bandwidth)}
 
+    def _looked_at(self, X: Any) -> tuple[TabularModel, EncodedRows, Floats]:
+        """The same for rows that are not explained: what is asked about them counts as shared."""
+        with self._probed.counting():
+            return self._current(X)
+
     def model_at(self, X: Any) -> tuple[TabularModel, Floats]:
         """Return the present model, and rows ``X`` encoded, (n, d)."""
-        model, encoded, _ = self._current(X)
+        model, encoded, _ = self._looked_at(X)
         return model, encoded.matrix
 
     @property
@@ -480,13 +484,13 @@ class TabularExplainer(Described):
         >>> explainer.design(np.zeros(4)).inclusion.round(2)
         array([0.79, 0.79, 0.79, 0.79])
         """
-        model, encoded, _ = self._current(row)
+        model, encoded, _ = self._looked_at(row)
         return model.law.at(encoded.matrix[0])
 
     @one_blas_thread()
     def features(self, X: Any) -> FeatureNumbers:
         """Return moments of the features of rows ``X``, (n, d) each: E_w h, Var_w h, h at the row."""
-        model, encoded, _ = self._current(X)
+        model, encoded, _ = self._looked_at(X)
         rows = encoded.matrix
         if isinstance(model.law, ProductFamily) and model.law.by_cell:
             return model.law.features(model.law.cells(rows))
