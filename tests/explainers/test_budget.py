@@ -282,7 +282,9 @@ def test_a_refusal_says_what_helps(explain, words):
 
 def test_the_refusal_of_a_text_says_what_helps():
     explanation = limes.TextExplainer(by_letters, max_calls=100, contributions=False)(TEXT, progress=False)
-    with pytest.raises(InputError, match=r"2 calls are left; use at least \d+ \(with contributions='auto'"):
+    with pytest.raises(
+        InputError, match=r"2 calls are left; use at least \d+, or \d+ with contributions='auto'"
+    ):
         explanation.contributions  # noqa: B018 - computed when read
 
 

@@ -524,11 +524,19 @@ def _choose_control(
     name = next(iter(first))
     if len(first) > 1:
         x, unseen = sample.x[~others], f[~others]
-        name = least_left(
-            {n: share_left((unseen - its.predict(x)).var(axis=0), unseen) for n, its in first.items()}
-        )
+        weights = None if sample.weights is None else sample.weights[~others]
+        rest = {n: _variance(unseen - its.predict(x), weights) for n, its in first.items()}
+        name = least_left({n: share_left(its, unseen) for n, its in rest.items()})
     rest = (sample.sequence != k for k in range(1, SEQUENCES))
     return name, [first[name], *(controls[name](design, sample.x[rows], f[rows]) for rows in rest)]
+
+
+def _variance(rest: Floats, weights: Floats | None) -> Floats:
+    """Variances (k,) of what is left of answers (n, k), under the weights of their rows."""
+    if weights is None or not weights.any():
+        return np.asarray(rest.var(axis=0))
+    weights = weights / weights.sum()
+    return np.asarray(weights @ (rest - weights @ rest) ** 2)
 
 
 def enumerate_states(

@@ -92,10 +92,14 @@ class InputBudget:
         left, least = self.left - calls, SubsetCalls.least(is_function=self.is_function)
         spent = self._split(left, d, shared=False)
         if spent is None:
-            shares = " (with contributions='auto' they share the calls)" if not self.has_account else ""
+            alone = self.most + (least - left) * self.items
+            shared = self.asked + least * self.items
+            advice = f"use at least {shared if self.has_account else alone}"
+            if not self.has_account:
+                advice += f", or {shared} with contributions='auto', by which they share the calls"
             raise InputError(
                 f"max_calls={self.most} is too few for contributions of {d} features, for which {left:,} "
-                f"calls are left; use at least {self.most + (least - left) * self.items}{shares}"
+                f"calls are left; {advice}"
             )
         return spent
 
@@ -188,7 +192,9 @@ class TableBudget:
             )
         missed = self.most if self.most is not None and self.has_cheap_walks else None
         first = self.asked + 1 + least_walked(self.columns) if missed is None else missed + missing
-        return f"use max_calls of at least {self.least_bound(first, lambda budget: budget.has_cheap_walks):,}"
+        return (
+            f"pass max_calls of at least {self.least_bound(first, lambda budget: budget.has_cheap_walks):,}"
+        )
 
     @property
     def _fewest(self) -> int:

@@ -191,10 +191,13 @@ class MaskableModel:
         link = self._link_of(whole, item)
         whole = whole if link is None else LINKS[link](whole)
         adds_up = link == "softmax" or (link is None and add_up_to_one(self.model, output))
+        answers = np.size(whole)
+        is_picked = output.columns is not None  # as the caller picks columns itself
         output, names = self._chosen(output, whole, caller.names)
         caller = replace(caller, output=replace(output, columns=None))
         ask: Predict = LinkedModel(caller, LINKS.get(link or ""), output.columns)
-        chosen = whole if output.columns is None else np.ascontiguousarray(whole[:, output.columns])
+        if not is_picked and output.columns is not None:
+            whole = np.ascontiguousarray(whole[:, output.columns])
         mean, hidden = ask, {}
         if item.draws > 1:
             answers = BackgroundAnswers(ask, item.draws, sampling.batch_size, sampling.seed)
@@ -219,8 +222,8 @@ class MaskableModel:
             ask=ask,
             tolerance=tolerance_of(self.model),
             outputs=names,
-            whole=chosen,
-            adds_up=adds_up and len(names) == np.size(whole),
+            whole=whole,
+            adds_up=adds_up and len(names) == answers,
             link=link,
             **hidden,
         )
