@@ -55,7 +55,9 @@ def _of_table(
 def _of_switches(case: Switches, control: str, calls: int, seed: int) -> tuple[Any, Any, tuple[str, ...]]:
     design = case.design()
     model = MaskedModel(model=case.function, output=resolve(case.function), ask=case.function)
-    options = SamplingOptions("sampled", max_calls=calls, control=control, rng=seed, controls=CONTROLS)
+    options = SamplingOptions(
+        "sampled", max_calls=calls, control=control, rng=seed, contributions=False, controls=CONTROLS
+    )
     expectation = model.expectation(design, options)
     prediction = case.function(design.at_instance[None])
     fitted = fitted_at(design, expectation, prediction, penalty=None, progress=progress_of(shown=False))

@@ -19,9 +19,9 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeRegressor
 
 import limes
-from internals import CHECK_CALLS
 import oracle
 from effort import repeats
+from internals import CHECK_CALLS
 from limes.exceptions import (
     InputError,
     ModelError,

@@ -400,8 +400,8 @@ class SampledExpectation:
         most = self._sampling.max_calls // SEQUENCES
         if self._sampling.max_calls < FEWEST:
             raise InputError(
-                f"max_calls leaves {self._sampling.max_calls:,} calls to estimate {d} coefficients, which "
-                f"need {FEWEST}: raise it by {FEWEST - self._sampling.max_calls}"
+                f"max_calls={self._sampling.max_calls} is too few to estimate {d} coefficients; use at least "
+                f"{FEWEST}"
             )
         first = 2 ** int(np.log2(min(most, _FIRST_LOOK // SEQUENCES)))
         doubled = first * 2 ** np.arange(int(np.log2(most / first)) + 1)

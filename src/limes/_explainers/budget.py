@@ -129,7 +129,12 @@ class TableBudget:
     @property
     def _left(self) -> int:
         assert self.most is not None  # noqa: S101 - asked where there is a bound
-        return max(0, self.most - self.asked - self.again - 1)  # one is the prediction
+        return max(0, self.most - self._checks - self.again - 1)  # one is the prediction
+
+    @property
+    def _checks(self) -> int:
+        """What checks took: where a form that was read turned out not to be the model, half at most."""
+        return self.asked if self.most is None else min(self.asked, self.most // 2)
 
     @property
     def _reserved(self) -> int:
@@ -162,7 +167,7 @@ class TableBudget:
     def walked(self) -> int:
         """Most calls for a row's contributions, less what the row rests on already where a bound is set."""
         if self.most is not None:
-            return max(0, self.most - self.asked - 1)
+            return max(0, self.most - self._checks - 1)
         its = self.options
         return its.sampling.max_calls if its.has_limits else unasked_calls(self.columns)[1]
 

@@ -708,9 +708,9 @@ class _Binding:
         if margin is None or control not in ("auto", "margin"):
             return None
         most = self.options.max_calls
-        if most is not None and control == "auto" and self.answering.by_form is None:
-            if len(self.probe.rows) > _MOST_COMPARED * most:
-                return None
+        is_asked = most is not None and self.answering.by_form is None
+        if is_asked and control == "auto" and len(self.probe.rows) > _MOST_COMPARED * most:
+            return None
         try:
             _, expectation = self._verified(margin, resolve(self.reading.model, "margin"))
             return MarginControl(margin.predict, expectation, rest=strong_effects)
