@@ -106,16 +106,16 @@ class TabularExplainer(Described):
         0, or the penalty of ``lime``'s own fit on 5000 rows (``lime`` uses 1).
     method, tolerance, max_calls, rng, batch_size, retry
         How a model that cannot be read is sampled: "exact", "sampled" or "auto"; the largest standard error
-        of a coefficient, a number or "5%" of the largest coefficient; the most answers of the model that an
-        explanation rests on; the seed; how many rows at once; and when a failed batch is tried again. See
-        :class:`limes._explainers.options.SamplingOptions`. With bins, rows share one pool of answers
+        of a coefficient, a number or "5%" of the largest coefficient; the most answers of the model that a
+        row asks for, contributions included; the seed; how many rows at once; and when a failed batch is
+        tried again. See :class:`limes._explainers.options.SamplingOptions`. With bins, rows share one pool
         (``pool_calls``, ``explanation.shared_calls``), so that a thousand rows cost no more than one; rows in
         rare cells or under a narrow bandwidth, and all rows without bins, are sampled each by itself.
     contributions
         When ``explanation.contributions`` are computed. "auto": exact ones when they are first read or
         shown; those that need calls of the model at once for up to 20 rows, else when they are first read.
-        True: at once for all rows. False: only when they are read; no output shows them before. They take
-        up to ``max_calls`` calls a row in addition to those for coefficients; without ``max_calls`` and
+        True: at once for all rows. False: only when they are read; no output shows them before. They have
+        what coefficients leave of ``max_calls``, about half unless False; without ``max_calls`` and
         ``tolerance`` up to 2,800, or 800 for more than 64 columns. For more than 100 columns they are
         computed only when they are read, with up to 4,096 calls a row.
     threshold

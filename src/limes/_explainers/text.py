@@ -110,7 +110,7 @@ class TextExplainer(MaskedExplainer[Document]):
         0, or the penalty of ``lime``'s own fit on 5000 rows (``lime`` uses 1).
     method, tolerance, max_calls, rng, batch_size, retry, contributions, threshold
         As for :class:`limes.TabularExplainer`. A model that cannot be read is explained exactly, by calls
-        for all 2^d deletions, where these are at most ``max_calls``.
+        for all 2^d deletions, where these are at most ``max_calls``, less 8 for checks.
     control
         The control variate that reduces the sampler's variance: "none"; "logistic", a linear model of the
         log odds of probabilities; "kernel", kernels of words that matter; "process", a Gaussian process,
