@@ -42,7 +42,13 @@ def _of_table(
 ) -> Iterator[tuple[Any, Any, tuple[str, ...]]]:
     """Rows that hardly differ have the same coefficients and separate random streams."""
     explainer = limes.TabularExplainer(
-        case.function, case.background(), control=control, max_calls=calls, **case.options()
+        case.function,
+        case.background(),
+        control=control,
+        # beside the rows of the sample: checks, the prediction, and what a call asks once more
+        max_calls=(calls + 11) * 16 // 15,
+        contributions=False,
+        **case.options(),
     )
     numeric = [j for j in range(case.d) if j not in case.levels]
     for seed in range(seeds):

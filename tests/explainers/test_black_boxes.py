@@ -257,9 +257,9 @@ def test_a_tolerance_stops_early_and_says_when_it_cannot(diabetes, network):
     assert not hard.converged
     text = next(w for w in hard.warnings if "tolerance" in w)
     needed = int(text.split("about ")[1].split(" would")[0].replace(",", ""))
-    asked = int(text.split("answers to ")[1].split()[0].replace(",", ""))
-    assert asked < 256
-    assert needed == pytest.approx(asked * (hard.standard_errors.max() / 1e-3) ** 2, rel=0.01)
+    rows = int(text.split("answers to ")[1].split()[0].replace(",", ""))
+    assert rows < 256
+    assert needed == pytest.approx(rows * (hard.standard_errors.max() / 1e-3) ** 2, rel=0.01)
 
 
 # -- facts beside the coefficients ---------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A budget is a budget: no door asks for more answers than ``max_calls``, and what is told is what was asked.
+"""A budget is a budget: no door asks for more answers than ``max_calls``, and the counts are what was asked.
 
 Calls are counted from outside, in the user's own function.
 """
@@ -128,7 +128,7 @@ def composite(model, most):
     return limes.CompositeExplainer(model, parts, max_calls=most)(raw, progress=False)
 
 
-# Of each: the function, and how it is explained with at most so many calls
+# Of each: the function, and how it is explained with n calls at most
 DOORS = {
     "table": table(),
     "table, coefficients alone": table(contributions=False),
@@ -311,12 +311,12 @@ def test_the_drop_in_keeps_num_samples(samples):
 
 @pytest.fixture
 def recorded(monkeypatch):
-    """Explainers and explanations of tables that were made."""
-    made, explained = [], []
+    """Explainers and explanations of tables that were explainers."""
+    explainers, explained = [], []
     init, call = limes.TabularExplainer.__init__, limes.TabularExplainer.__call__
 
     def keep_explainer(self, *args, **options):
-        made.append(self)
+        explainers.append(self)
         init(self, *args, **options)
 
     def keep_explanation(self, *args, **options):
@@ -325,7 +325,7 @@ def recorded(monkeypatch):
 
     monkeypatch.setattr(limes.TabularExplainer, "__init__", keep_explainer)
     monkeypatch.setattr(limes.TabularExplainer, "__call__", keep_explanation)
-    return made, explained
+    return explainers, explained
 
 
 class Estimator:

@@ -66,10 +66,10 @@ def test_coefficients_are_plain_weighted_least_squares(diabetes, forest, bandwid
         r2 = 1 - np.average(rest**2, weights=w) / np.average((f - np.average(f, weights=w)) ** 2, weights=w)
         assert explanation.fidelity[i] == pytest.approx(r2, rel=EXACT)
     assert explanation.method == "sampled"
-    asked = 0 if read else 2 + CHECK_CALLS + 442
+    calls = 0 if read else 2 + CHECK_CALLS + 442
     assert (explanation.calls == (0 if read else 1)).all()  # the predictions
-    assert explainer.pool_calls == asked
-    assert (explanation.shared_calls == asked).all()
+    assert explainer.pool_calls == calls
+    assert (explanation.shared_calls == calls).all()
     assert "joint" in explanation.reason
     assert ("read model" in explanation.reason) == read
 

@@ -25,7 +25,7 @@ those of a model that may be asked less often than there are such sets.
 *One sample for coefficients and contributions.* Both are weighted fits of answers to sets that are uniform
 given their size. Where a model is asked for both, sizes are drawn from the mean q of both laws, and each fit
 weighs a set of s by p_s / q_s, which is at most 2: neither has a larger variance than from half as many sets
-of its own, and mostly a smaller one.
+by itself, and mostly a smaller one.
 """
 
 from __future__ import annotations

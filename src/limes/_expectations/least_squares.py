@@ -761,9 +761,11 @@ class _Moves(NamedTuple):
             if sample.are_draws:  # Σ is known, and Var_w f = βᵀΣβ + E_w rest²
                 change += (coef / variance) * features.gamma(moved)
                 squares = self.squares[:, k]
-                rest = (squares - sample.mean(squares)) * (1.0 / len(squares) if w is None else w)
+                rest = squares - sample.mean(squares)
+                rest = rest / len(squares) if w is None else rest * w
                 grown = (0.0 if self.alone else change.sum(axis=0)) + rest / variance
             else:  # Σ is estimated, too
+                assert w is not None  # noqa: S101 - rows of a background have weights
                 f = sample.f[:, k] - self.mean[k]
                 change += (coef / variance) * (np.multiply(sample.centred.T, w * f, order="C") - gamma * w)
                 grown = w * (f**2 / variance - 1.0)

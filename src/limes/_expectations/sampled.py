@@ -525,8 +525,8 @@ def _choose_control(
     if len(first) > 1:
         x, unseen = sample.x[~others], f[~others]
         weights = None if sample.weights is None else sample.weights[~others]
-        rest = {n: _variance(unseen - its.predict(x), weights) for n, its in first.items()}
-        name = least_left({n: share_left(its, unseen) for n, its in rest.items()})
+        variances = {n: _variance(unseen - its.predict(x), weights) for n, its in first.items()}
+        name = least_left({n: share_left(its, unseen) for n, its in variances.items()})
     rest = (sample.sequence != k for k in range(1, SEQUENCES))
     return name, [first[name], *(controls[name](design, sample.x[rows], f[rows]) for rows in rest)]
 

@@ -19,7 +19,7 @@ _SLICES = 1 << 11
 
 
 class Omitted(NamedTuple):
-    """Rows of a background that were left out, at random: what is known of the others varies by that."""
+    """Rows of a background that were left out, at random, by which means over the others vary."""
 
     share: float  # of the background
     effective: float  # number of the others

@@ -119,7 +119,7 @@ class Walks:
     predict: Callable[[Floats], Floats]
     sampling: Sampling
     asks: bool = True  # calls of a form are not counted
-    # what to do where so many calls are missing
+    # what to do where n calls are missing
     advice: Callable[[int], str] = "use {} more".format
 
     def at(
@@ -133,11 +133,11 @@ class Walks:
             return self._behind(self.predict, row, prediction, starts, others)
         tally = AnswerCount()
         with tally.counting():
-            account = self._asked(row, prediction, starts, others, spent)
+            account = self._by_calls(row, prediction, starts, others, spent)
         calls = np.array([tally.rows if self.asks else 0])
         return replace(account, calls=calls)
 
-    def _asked(
+    def _by_calls(
         self, row: Floats, prediction: Floats, starts: Starts, others: Others | None, spent: int
     ) -> RowContributions:
         most_calls, accuracy = max(0, self.sampling.max_calls - spent), self.sampling.accuracy

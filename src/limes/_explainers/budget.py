@@ -12,7 +12,7 @@ own draws, has the other half, and walks what is left. Where that is too little 
 are not wanted, the pool has it all. The split depends on options and columns alone, so that a row's numbers
 do not depend on the rows beside it: no row rests on more than ``max_calls`` answers, shared or its own.
 
-What is told is what `AnswerCount` counted.
+`AnswerCount` counts what is reported.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def least_for_input(d: int) -> int:
 
 def least_for_table(columns: int) -> int:
     """The same of a table's row by itself."""
-    asked, least = 2 + CHECK_CALLS, least_calls(columns)
-    options = SamplingOptions(max_calls=asked + least, contributions=False)
-    budget = TableBudget(options, columns, asked)
-    return budget.least_bound(asked + least, lambda its: its.samples >= least)
+    checks, least = 2 + CHECK_CALLS, least_calls(columns)
+    options = SamplingOptions(max_calls=checks + least, contributions=False)
+    budget = TableBudget(options, columns, checks)
+    return budget.least_bound(checks + least, lambda its: its.samples >= least)
 
 
 @dataclass(frozen=True)
@@ -55,32 +55,32 @@ class InputBudget:
     """The calls of one input: of a text, an image, a series, several inputs."""
 
     most: int  # max_calls
-    asked: int  # answers to the whole input, and for checks
+    checks: int  # answers to the whole input, and for checks
     items: int = 1  # answers that one set costs
     is_function: bool = True
     is_drawn: bool = False  # whether each answer has an item of a background
     has_account: bool = True  # whether the same sets are to serve contributions
 
     @property
-    def left(self) -> int:
+    def sets(self) -> int:
         """Sets that may be asked about, beside the one that hides nothing."""
-        return max(0, (self.most - self.asked) // self.items)
+        return max(0, (self.most - self.checks) // self.items)
 
     @property
     def states(self) -> int:
         """Sets that may be enumerated; the answer to the whole input is one of them."""
-        return self.left + 1
+        return self.sets + 1
 
     def check(self, d: int) -> None:
-        if self.left < FEWEST:
+        if self.sets < FEWEST:
             raise InputError(
                 f"max_calls={self.most} is too few to estimate {d} coefficients; use at least "
-                f"{self.asked + FEWEST * self.items}"
+                f"{self.checks + FEWEST * self.items}"
             )
 
     def split(self, d: int) -> SubsetCalls | None:
         """The calls of sets that serve coefficients and contributions; None where they serve one alone."""
-        return self._split(self.left, d, shared=True) if self.has_account else None
+        return self._split(self.sets, d, shared=True) if self.has_account else None
 
     def drawn(self, design: ExchangeableDesign, spent: SubsetCalls) -> ExchangeableDesign:
         """The law of such sets."""
@@ -88,17 +88,17 @@ class InputBudget:
         return ExchangeableDesign.between([design, others])
 
     def rest(self, d: int, calls: int) -> SubsetCalls:
-        """Contributions from what coefficients with so many ``calls`` have left; InputError if too little."""
-        left, least = self.left - calls, SubsetCalls.least(is_function=self.is_function)
-        spent = self._split(left, d, shared=False)
+        """Contributions from what coefficients with n ``calls`` leave; InputError if too little."""
+        rest, least = self.sets - calls, SubsetCalls.least(is_function=self.is_function)
+        spent = self._split(rest, d, shared=False)
         if spent is None:
-            alone = self.most + (least - left) * self.items
-            shared = self.asked + least * self.items
+            alone = self.most + (least - rest) * self.items
+            shared = self.checks + least * self.items
             advice = f"use at least {shared if self.has_account else alone}"
             if not self.has_account:
                 advice += f", or {shared} with contributions='auto', by which they share the calls"
             raise InputError(
-                f"max_calls={self.most} is too few for contributions of {d} features, for which {left:,} "
+                f"max_calls={self.most} is too few for contributions of {d} features, for which {rest:,} "
                 f"calls are left; {advice}"
             )
         return spent
@@ -114,7 +114,7 @@ class TableBudget:
 
     options: SamplingOptions
     columns: int
-    asked: int  # answers before any row is explained
+    checks: int  # answers before any row is explained
 
     @property
     def most(self) -> int | None:
@@ -127,27 +127,27 @@ class TableBudget:
         return 0 if self.most is None else min(int(_AGAIN * self.most), _MOST_AGAIN)
 
     @property
-    def _left(self) -> int:
+    def _rest(self) -> int:
         assert self.most is not None  # noqa: S101 - asked where there is a bound
-        return max(0, self.most - self._checks - self.again - 1)  # one is the prediction
+        return max(0, self.most - self._kept_checks - self.again - 1)  # one is the prediction
 
     @property
-    def _checks(self) -> int:
+    def _kept_checks(self) -> int:
         """What checks took: where a form that was read turned out not to be the model, half at most."""
-        return self.asked if self.most is None else min(self.asked, self.most // 2)
+        return self.checks if self.most is None else min(self.checks, self.most // 2)
 
     @property
     def _reserved(self) -> int:
         """Calls that walks have at least; 0 where they have too few, or contributions are not wanted."""
         least = least_walked(self.columns)
-        if self.options.contributions is False or self._left - least < max(FEWEST, self._left / 4):
+        if self.options.contributions is False or self._rest - least < max(FEWEST, self._rest / 4):
             return 0
-        return max(int(_WALKED * self._left), least)
+        return max(int(_WALKED * self._rest), least)
 
     @property
     def samples(self) -> int:
         """Largest pool, and most own draws of a row."""
-        return self.options.sampling.max_calls if self.most is None else self._left - self._reserved
+        return self.options.sampling.max_calls if self.most is None else self._rest - self._reserved
 
     @property
     def shared(self) -> int:
@@ -161,13 +161,13 @@ class TableBudget:
         """How many of a background's rows the model is asked about."""
         if self.most is None:
             return rows
-        return rows if self._reserved and rows <= _OCCURRING * self._left else min(rows, self.samples)
+        return rows if self._reserved and rows <= _OCCURRING * self._rest else min(rows, self.samples)
 
     @property
     def walked(self) -> int:
         """Most calls for a row's contributions, less what the row rests on already where a bound is set."""
         if self.most is not None:
-            return max(0, self.most - self._checks - 1)
+            return max(0, self.most - self._kept_checks - 1)
         its = self.options
         return its.sampling.max_calls if its.has_limits else unasked_calls(self.columns)[1]
 
@@ -189,24 +189,24 @@ class TableBudget:
         return replace(its, max_calls=self.samples, max_shared=self.shared)
 
     def advice(self, missing: int) -> str:
-        """What to do where walks miss so many calls."""
+        """What to do where walks miss n calls."""
         if self.most is not None and self.options.contributions is False:
             return (
                 f"max_calls={self.most} is used up by coefficients; pass contributions='auto', which leaves "
                 "them calls, or a larger max_calls"
             )
         missed = self.most if self.most is not None and self.has_cheap_walks else None
-        first = self.asked + 1 + least_walked(self.columns) if missed is None else missed + missing
+        first = self.checks + 1 + least_walked(self.columns) if missed is None else missed + missing
         return (
             f"pass max_calls of at least {self.least_bound(first, lambda budget: budget.has_cheap_walks):,}"
         )
 
     @property
     def _fewest(self) -> int:
-        return self.least_bound(self.asked + 1 + FEWEST, lambda budget: budget.samples >= FEWEST)
+        return self.least_bound(self.checks + 1 + FEWEST, lambda budget: budget.samples >= FEWEST)
 
     def least_bound(self, first: int, holds: Callable[[TableBudget], bool]) -> int:
-        """The least ``max_calls``, of so many or more, with which something holds."""
+        """The least ``max_calls``, from ``first`` on, with which something holds."""
         for most in count(first):
             if holds(replace(self, options=replace(self.options, max_calls=most))):
                 return most

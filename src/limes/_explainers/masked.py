@@ -191,7 +191,7 @@ class MaskableModel:
         link = self._link_of(whole, item)
         whole = whole if link is None else LINKS[link](whole)
         adds_up = link == "softmax" or (link is None and add_up_to_one(self.model, output))
-        answers = np.size(whole)
+        outputs = np.size(whole)
         is_picked = output.columns is not None  # as the caller picks columns itself
         output, names = self._chosen(output, whole, caller.names)
         caller = replace(caller, output=replace(output, columns=None))
@@ -223,7 +223,7 @@ class MaskableModel:
             tolerance=tolerance_of(self.model),
             outputs=names,
             whole=whole,
-            adds_up=adds_up and len(names) == answers,
+            adds_up=adds_up and len(names) == outputs,
             link=link,
             **hidden,
         )
@@ -286,7 +286,7 @@ class FittedItem(NamedTuple, Generic[Item]):
     predictions: Floats  # (1, ...)
     fitted: Fitted
     changes: Bools  # (d,) the features of the surrogate
-    asked: int  # answers that it took
+    calls: int  # answers that it took
 
 
 class MaskedExplainer(Described, ABC, Generic[Item]):
@@ -423,11 +423,11 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         predictions = model.ask(design.at_instance[None]) if model.whole is None else model.whole
         unfinished = self._unfinished.take(item.key)
         if unfinished is not None and answers_alike(unfinished[1], predictions, model.spread):
-            expectation, asked = unfinished[0]
-            tally.add(asked)
+            expectation, calls = unfinished[0]
+            tally.add(calls)
         else:
-            known = known_sets(model, design, predictions, self._options.sampling)
-            expectation = known.expectation(design, self._options, self._features)
+            sets = known_sets(model, design, predictions, self._options.sampling)
+            expectation = sets.expectation(design, self._options, self._features)
         try:
             fitted = fitted_at(
                 design,
@@ -455,7 +455,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             model = model.verified(design)
         if model.exact is not None or model.words is not None:
             return names, design, model
-        model = replace(model, asked=model.asked + binding.rows + CHECK_CALLS)
+        model = replace(model, checks=model.checks + binding.rows + CHECK_CALLS)
         return names, design, self._repeated(model, design)
 
     def _repeated(self, model: MaskedModel, design: ExchangeableDesign) -> MaskedModel:
@@ -479,8 +479,8 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         rng = np.random.default_rng(streams(sampling.seed, fingerprint(design.at_instance), 1)[0])
         unfinished = self._unfinished.take(item.key)
         if unfinished is not None and answers_alike(unfinished[1], predictions, model.spread):
-            calls, asked = unfinished[0]
-            tally.add(asked)
+            calls, before = unfinished[0]
+            tally.add(before)
         else:
             calls = calls_of(by_form or model.ask, sampling, model)
             calls.keep(design.at_instance[None], predictions)
@@ -522,7 +522,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         )
 
     def _to_explanation(self, fit: FittedItem[Item]) -> Explanation:
-        item, model, predictions, fitted, changes, asked = fit
+        item, model, predictions, fitted, changes, calls = fit
         item = self._marked(item, model, identified(changes))
         sampling, exact = self._options.sampling, fitted.sampled is None
         surrogates = np.reshape(fitted.at_instance, predictions.shape)
@@ -548,7 +548,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             warnings += identification_warning(item.names, self._changes(item), self._advice)
         enumerated = _ENUMERATED.format(self._features)
         fields |= {
-            "calls": np.where(fields["calls"] > 0, asked, 0),
+            "calls": np.where(fields["calls"] > 0, calls, 0),
             "fit": Fit.of(
                 partial(self._fits, model, predictions, fitted, changes),
                 fields["values"].shape,
@@ -612,7 +612,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         options = replace(its, method="auto", tolerance=its.tolerance or _ACCURACY)
         budget, sample = model.budget(its), None
         if by_form is not None:
-            model = replace(model, ask=by_form, asked=0)
+            model = replace(model, ask=by_form, checks=0)
             spent, shared = model.budget(its).rest(d, 0), None
         elif (shared := budget.split(d)) is None or sampled is None:
             spent = budget.rest(d, int(fitted.moments.calls[0]))
@@ -621,15 +621,15 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             spent, answers = shared, fitted.sampled.answers[0]
             options = replace(options, tolerance=its.tolerance)  # what was answered costs nothing
             sample = sampled.redraw(design, design.at_instance, len(answers))[0], answers
-        known = known_sets(model, design, predictions, its.sampling, sample)
+        sets = known_sets(model, design, predictions, its.sampling, sample)
 
         def sampler(of_sets: ExchangeableDesign, calls: int) -> SampledExpectation:
             drawn = None if shared is None else budget.drawn(design, spent)
-            return known.sampled(of_sets, options, calls, drawn)
+            return sets.sampled(of_sets, options, calls, drawn)
 
         return SampledAccount.of(
             sampler,
-            calls_of(known.ask if model.is_function else model.ask, its.sampling, model),
+            calls_of(sets.ask if model.is_function else model.ask, its.sampling, model),
             predictions.reshape(-1),
             spent,
             is_function=model.is_function,

@@ -73,7 +73,7 @@ class MaskedModel(Reading):
     exact: _Verified | None = None  # the form's expectation, once it was verified
     words: Linked | None = None  # a form without an exact expectation that effects of words are sampled from
     # answers to know all this, with those that the spread takes; of a reader those that it asks for later
-    asked: int = 0
+    checks: int = 0
     first: Predict | None = None  # answers with everything from the first item of a background
     items: int = 1  # of a background, all of which an answer of ``ask`` is the mean of
     drawn: bool = False  # whether each answer has an item of a background, drawn for it
@@ -86,7 +86,7 @@ class MaskedModel(Reading):
     def budget(self, options: SamplingOptions) -> InputBudget:
         has_account = options.contributions is not False
         facts = self.items, self.is_function, self.drawn, has_account
-        return InputBudget(options.sampling.max_calls, self.asked, *facts)
+        return InputBudget(options.sampling.max_calls, self.checks, *facts)
 
     def verified(self, design: ExchangeableDesign) -> MaskedModel:
         """Leave out a form whose exact moments disagree with the form itself."""
@@ -126,17 +126,17 @@ class MaskedModel(Reading):
             each = " with each item of the background" if self.drawn else ""
             raise NotReadableError(
                 f"method='exact' needs a model that can be read: {self.why_sampled}; or a budget for all 2^d "
-                f"subsets of d = {design.size} {features}{each} (max_calls, with {budget.asked} for the "
+                f"subsets of d = {design.size} {features}{each} (max_calls, with {budget.checks} for the "
                 "input itself and for checks). Use method='auto' to sample it, with error bars"
             )
         if enumerated:
             return self.sampled(design, options, budget.states)
-        if not self.is_function and repeats_states(design, budget.left):
-            return self.sampled(design, options, budget.left, repeats=True)
+        if not self.is_function and repeats_states(design, budget.sets):
+            return self.sampled(design, options, budget.sets, repeats=True)
         budget.check(design.size)
         spent = budget.split(design.size)
         if spent is None:
-            return self.sampled(design, options, budget.left)
+            return self.sampled(design, options, budget.sets)
         return self.sampled(design, options, spent.sets, budget.drawn(design, spent))
 
     def sampled(
@@ -148,7 +148,7 @@ class MaskedModel(Reading):
         *,
         repeats: bool = False,
     ) -> SampledExpectation:
-        """What asks about so many sets, which are ``drawn`` from another law, or all and ``repeats`` them."""
+        """What asks about n = ``calls`` sets, ``drawn`` from another law, or all, and ``repeats`` them."""
         controls: dict[str, Control] = {
             "none": no_control,
             "logistic": logistic_control,

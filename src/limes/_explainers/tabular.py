@@ -194,7 +194,7 @@ class TabularExplainer(Described):
         passed, (model, output) = model, behind_method(model, output)
         self._background = Table.fit(background, categorical=categorical)
         self._probed = AnswerCount()  # what is asked beside rows that are explained, and their pool
-        with AnswerCount().counting() as asked:
+        with AnswerCount().counting() as count:
             output = positions_of_names(
                 model,
                 output,
@@ -216,7 +216,7 @@ class TabularExplainer(Described):
         self._errors = check_choice("errors", errors, ("raise", "row"))
         self._explained = model
         self._is_reproducible = False
-        self._model = TabularModel.fit(model, self._background, self._options, asked=asked.rows)
+        self._model = TabularModel.fit(model, self._background, self._options, calls=count.rows)
         self._suggestion: DesignSuggestion | None = None
         if automatic:
             # the design that fits best at some rows of the background
@@ -334,12 +334,12 @@ class TabularExplainer(Described):
     @one_blas_thread()
     def _fit(self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1) -> TabularFit:
         before = self._model.bound
-        with AnswerCount().counting() as asked:
+        with AnswerCount().counting() as count:
             model, encoded, predictions = self._current(X)
         rows, names = encoded.matrix, row_names(X, ids, encoded)
         # beside the rows themselves, and what a new reading of the model counts
         read = 0 if model.bound is before else model.bound.checks.rows
-        again = max(0, asked.rows - len(rows) - read)
+        again = max(0, count.rows - len(rows) - read)
         cells = model.family.cells(rows)
         try:
             fitted = model.pipeline.explain(

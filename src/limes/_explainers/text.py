@@ -342,7 +342,7 @@ def read_text_model(model: TextModel, output: Output, document: Document) -> Mas
 
     ask = with_strings if words.grams is not None else lambda z: chosen()(z)
     bound = MaskedModel.read(
-        read, ask=ask, tolerance=tolerance, asked=0 if words.grams is not None else len(rows), **facts
+        read, ask=ask, tolerance=tolerance, checks=0 if words.grams is not None else len(rows), **facts
     )
     return bound.checked(rows, answers, where, ask=with_strings)
 

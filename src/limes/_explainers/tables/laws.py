@@ -34,7 +34,7 @@ Writer: TypeAlias = Callable[[Any, Floats | None], list[str]]
 # Laws of perturbed rows: of independent columns, by their law inside a bin, and of the background's own rows,
 # weighted by the cells that they change
 TABLE_LAWS = (*LAWS, "joint")
-# Rows of a larger background that the joint law uses, fewer where the model may not be asked about so many:
+# Rows of a larger background that the joint law uses, fewer where the model may be asked about fewer:
 # around each explained row all of them are compared with it
 _MOST_ROWS = 1 << 17
 # Key of the stream that chooses them, where those of explained rows have the row's hash
@@ -128,7 +128,7 @@ class TabularOptions:
         )
 
     def family(self, product: ProductFamily, background: Floats, most: int) -> Family:
-        """The designs that explain rows; those of the joint law have at most so many background rows."""
+        """The designs that explain rows; those of the joint law have ``most`` background rows at most."""
         if not self.is_joint:
             return product
         population, most = len(background), min(most, _MOST_ROWS)

@@ -139,16 +139,16 @@ class TabularModel:
         also: Floats | None = None,
         compared: Reading | None = None,
         laws: tuple[Marginal, ...] | None = None,
-        asked: int = 0,
+        calls: int = 0,
     ) -> TabularModel:
         """Read the model, learn the background's laws, and compare the form with the model on them.
 
         ``also`` are further rows at which the two must agree. A reading that was ``compared`` on this
         background, under another design, is not compared again, and ``laws`` that are known not learnt.
-        The model was ``asked`` about so many rows before.
+        The model had ``calls`` before.
         """
         checks = AnswerCount()
-        checks.add(asked)
+        checks.add(calls)
         with checks.counting():
             return cls._fit(model, table, options, also, compared, laws, checks)
 
@@ -313,7 +313,7 @@ class TabularModel:
     def fits(
         self, rows: Floats, cells: Ints, fitted: Fitted, predictions: Floats, *, again: int = 0
     ) -> RowFits:
-        """The fits of rows of one call, which asked ``again`` about so many others."""
+        """The fits of rows of one call, which asked ``again`` about other rows."""
         expectation: Any = self.bound.expectation
         by_form, its = self.bound.reading.by_form, self.options.sampling
         sampling, budget = replace(its.sampling, spread=self.bound.reading.spread), self.bound.budget
@@ -321,9 +321,8 @@ class TabularModel:
         if by_form is None and (budget.most is not None or budget.has_cheap_walks):
             sampling = replace(sampling, max_calls=budget.walked)
         if by_form is None and budget.most is not None:
-            spent = (
-                fitted.moments.calls + self.bound.shared_calls(fitted.moments.shared) - budget.asked + again
-            )
+            spent = fitted.moments.calls + again - budget.checks
+            spent = spent + self.bound.shared_calls(fitted.moments.shared)
         walks: Walks | None = Walks(
             by_form or self._asked_later, sampling, asks=by_form is None, advice=budget.advice
         )
@@ -542,7 +541,7 @@ class _Binding:
     family: ProductFamily
     also: Floats | None
     options: SamplingOptions
-    asked: AnswerCount  # what it asks
+    checks: AnswerCount  # what it asks
     is_compared: bool = False  # whether the reading's form was found to agree with the model
     _answers: dict[str, Floats] = field(default_factory=dict)
 
@@ -568,7 +567,7 @@ class _Binding:
     @property
     def budget(self) -> TableBudget:
         """The calls that are left now."""
-        return TableBudget(self.options, len(self.family.marginals), self.asked.rows)
+        return TableBudget(self.options, len(self.family.marginals), self.checks.rows)
 
     @property
     def occurring(self) -> int:
@@ -616,10 +615,9 @@ class _Binding:
         if reading.by_form is not None:
             reason = f"{reason} (sampled from the read model)"
         budget = self.budget
-        most = None if budget.most is None else budget.again
-        rowwise = RowwisePredictions(reading.ask, self.table.matrix, most)
+        rowwise = RowwisePredictions(reading.ask, self.table.matrix, budget.most and budget.again)
         bound = replace(reading, form=None, margin=None, reason=reason)
-        return BoundModel(bound, expectation, reading.ask, rowwise, reading.watch(), budget, self.asked)
+        return BoundModel(bound, expectation, reading.ask, rowwise, reading.watch(), budget, self.checks)
 
     def _exact(self, form: Form) -> BoundModel:
         if self.is_compared:  # rows whose moments cannot be computed are refused one by one
@@ -635,7 +633,7 @@ class _Binding:
         rowwise = reading.predict if isinstance(form, Forest) else form.predict
         watch = reading.watch(self._quickest(reading))
         answers = reading.predict, rowwise
-        return BoundModel(reading, expectation, *answers, watch, self.budget, self.asked, fallback)
+        return BoundModel(reading, expectation, *answers, watch, self.budget, self.checks, fallback)
 
     def _verified(self, form: Form, output: Output) -> tuple[Reading, ExactMoments]:
         """Return the exact expectation of a form that agrees with the model, or raise."""
@@ -707,9 +705,9 @@ class _Binding:
         margin, control = self.reading.margin, self.options.control
         if margin is None or control not in ("auto", "margin"):
             return None
-        most = self.options.max_calls
-        is_asked = most is not None and self.answering.by_form is None
-        if is_asked and control == "auto" and len(self.probe.rows) > _MOST_COMPARED * most:
+        most = np.inf if self.options.max_calls is None else _MOST_COMPARED * self.options.max_calls
+        # of what was read as a curve the rows were compared already
+        if control == "auto" and self.answering.by_form is None and len(self.probe.rows) > most:
             return None
         try:
             _, expectation = self._verified(margin, resolve(self.reading.model, "margin"))

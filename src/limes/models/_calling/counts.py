@@ -1,4 +1,4 @@
-"""How many rows models were asked about: the one counter behind every number of calls that is told."""
+"""How many rows models were asked about: the one counter behind every number of calls that is reported."""
 
 from __future__ import annotations
 
