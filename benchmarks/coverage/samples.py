@@ -10,7 +10,8 @@ import numpy as np
 import limes
 from benchmarks.coverage import truth
 from benchmarks.coverage.functions import Case, Switches, Table
-from limes._explainers.masked import CONTROLS, MaskedModel
+from limes._explainers.masked import CONTROLS
+from limes._explainers.masked_model import MaskedModel
 from limes._explainers.options import SamplingOptions
 from limes._explainers.results import RARE, sampling_warnings
 from limes._pipeline import fitted_at
@@ -41,7 +42,13 @@ def _of_table(
 ) -> Iterator[tuple[Any, Any, tuple[str, ...]]]:
     """Rows that hardly differ have the same coefficients and separate random streams."""
     explainer = limes.TabularExplainer(
-        case.function, case.background(), control=control, max_calls=calls, **case.options()
+        case.function,
+        case.background(),
+        control=control,
+        # beside the rows of the sample: checks, the prediction, and what a call asks once more
+        max_calls=(calls + 11) * 16 // 15,
+        contributions=False,
+        **case.options(),
     )
     numeric = [j for j in range(case.d) if j not in case.levels]
     for seed in range(seeds):
@@ -54,7 +61,9 @@ def _of_table(
 def _of_switches(case: Switches, control: str, calls: int, seed: int) -> tuple[Any, Any, tuple[str, ...]]:
     design = case.design()
     model = MaskedModel(model=case.function, output=resolve(case.function), ask=case.function)
-    options = SamplingOptions("sampled", max_calls=calls, control=control, rng=seed, controls=CONTROLS)
+    options = SamplingOptions(
+        "sampled", max_calls=calls, control=control, rng=seed, contributions=False, controls=CONTROLS
+    )
     expectation = model.expectation(design, options)
     prediction = case.function(design.at_instance[None])
     fitted = fitted_at(design, expectation, prediction, penalty=None, progress=progress_of(shown=False))

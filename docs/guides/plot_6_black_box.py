@@ -34,8 +34,8 @@ def service(rows):
 # An explanation with error bars
 # ------------------------------
 #
-# ``tolerance`` is the largest standard error, here 5 % of the largest coefficient. ``max_calls`` is the budget for the coefficients. Contributions
-# take up to as many calls again; ``contributions=False`` saves them. For more than twenty rows they are computed only when they are read.
+# ``tolerance`` is the largest standard error, here 5 % of the largest coefficient. ``max_calls`` is the budget for all that one row asks. Contributions
+# have about half of it; ``contributions=False`` saves them. For more than twenty rows they are computed only when they are read.
 import limes
 
 explainer = limes.TabularExplainer(service, X, tolerance="5%", max_calls=2048, rng=0)
@@ -46,7 +46,7 @@ explanation.plot.bar()
 # %%
 print("converged:", explanation.converged)
 print("answers that the row shares with all others:", int(explanation.shared_calls[0]))
-print("calls for this row alone:", explanation.model_calls)
+print("calls for this row alone:", int(explanation.calls[0]))
 print("calls for its contributions:", int(explanation.contributions.calls[0]))
 print("calls in all:", calls)
 

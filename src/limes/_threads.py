@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import copy_context
 from functools import cache, partial
 from importlib.util import find_spec
 from threading import Event, Lock, current_thread, local
@@ -51,7 +52,7 @@ def in_threads(work: Callable[[int], None], items: Sequence[int]) -> None:
                 pass
 
     # the caller works too, so that nothing waits for a busy pool
-    others = [_pool().submit(work_off) for _ in range(min(WORKERS, len(items)) - 1)]
+    others = [_pool().submit(copy_context().run, work_off) for _ in range(min(WORKERS, len(items)) - 1)]
     try:
         work_off()
     finally:
@@ -72,7 +73,7 @@ def in_workers(work: Callable[[int], None], items: Sequence[int], workers: int, 
         return
     # workers use the cores by themselves: BLAS has one thread, in the model too
     with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(work, item) for item in items]
+        futures = [pool.submit(copy_context().run, work, item) for item in items]
         try:
             for future in futures:
                 future.result()

@@ -60,7 +60,7 @@ def test_a_model_that_gave_one_answer_is_not_converged():
     def rare(rows):
         return ((rows[:, 0] > 1.9) & (rows[:, 1] > 1.6)).astype(float)
 
-    explainer = limes.TabularExplainer(rare, X, tolerance="5%", max_calls=256, rng=1)
+    explainer = limes.TabularExplainer(rare, X, tolerance="5%", max_calls=285, contributions=False, rng=1)
     explanation = explainer(np.zeros((1, 5)), progress=False)
     assert not explanation.values.any()
     assert (explanation.standard_errors > 0.003).all()
@@ -103,7 +103,7 @@ def test_ordinary_models_raise_no_alarm(kind):
         "boosted": GradientBoostingClassifier(n_estimators=30, random_state=0),
     }[kind].fit(X, y)
     explainer = limes.TabularExplainer(
-        lambda rows: model.predict_proba(rows)[:, 1], X, control="none", max_calls=256
+        lambda rows: model.predict_proba(rows)[:, 1], X, control="none", max_calls=285, contributions=False
     )
     explanation = explainer(X[:40], progress=False)
     assert sum(any(RARE in w for w in row) for row in explanation.row_warnings) == 0

@@ -339,16 +339,18 @@ def test_rows_in_rare_cells_and_narrow_bandwidths_are_sampled_separately():
     x = background(4)
     rare = np.where(np.arange(400) < 1, 1.0, 0.0)
     model = Counted(lambda x: np.tanh(x[:, 0]) * x[:, 1])
-    explainer = limes.TabularExplainer(model, np.column_stack([x, rare]), max_calls=1024, bandwidth=0.1)
+    explainer = limes.TabularExplainer(
+        model, np.column_stack([x, rare]), max_calls=1104, bandwidth=0.1, contributions=False
+    )
     explanation = explainer(np.column_stack([x, rare])[:2])
-    assert explanation.shared_calls.tolist() == [0, 0]
-    assert explainer.pool_calls == CHECK_CALLS + WITNESSES
-    assert explanation.model_calls == 2048
-    wide = limes.TabularExplainer(model, np.column_stack([x, rare]), max_calls=1024)
+    assert explanation.shared_calls.tolist() == [18, 18]  # checks alone
+    assert explainer.pool_calls == 2 + CHECK_CALLS + WITNESSES
+    assert explanation.model_calls == 2 * (1024 + 1)
+    wide = limes.TabularExplainer(model, np.column_stack([x, rare]), max_calls=1104, contributions=False)
     explanation = wide(np.column_stack([x, rare])[:2])
-    assert explanation.calls.tolist() == [0, 0]
-    assert explanation.shared_calls.tolist() == [1024, 1024]
-    assert wide.pool_calls == CHECK_CALLS + WITNESSES + 1024
+    assert explanation.calls.tolist() == [1, 1]
+    assert explanation.shared_calls.tolist() == [1042, 1042]
+    assert wide.pool_calls == 1042
 
 
 def test_a_column_that_hardly_changes_has_an_unknown_error():
@@ -410,7 +412,7 @@ def test_a_stated_tolerance_grows_the_pool_beyond_the_default():
         control="none",
         contributions=False,
     )
-    assert explainer(x[:1], progress=False).shared_calls.tolist() == [16_384]
+    assert explainer(x[:1], progress=False).shared_calls.tolist() == [16_384 + 2 + CHECK_CALLS + WITNESSES]
 
 
 def test_contributions_of_more_columns_are_computed_where_they_are_read():
@@ -418,7 +420,7 @@ def test_contributions_of_more_columns_are_computed_where_they_are_read():
     explainer = limes.TabularExplainer(lambda x: x[:, 0] * x[:, 1], x, control="additive")
     explanation = explainer(x[:1], progress=False)
     assert explanation.account is None
-    assert explainer.pool_calls <= 4096 + CHECK_CALLS + WITNESSES
+    assert explainer.pool_calls <= 4096 + 2 + CHECK_CALLS + WITNESSES
     assert np.isfinite(explanation.contributions.values).all()
 
 
@@ -478,26 +480,28 @@ def test_a_failure_keeps_finished_rows_and_the_next_call_resumes():
         return bent(rows)
 
     explainer = limes.TabularExplainer(
-        model, x, batch_size=100, tolerance=1e-9, max_calls=2048, contributions=False
+        model, x, batch_size=100, tolerance=1e-9, max_calls=2196, contributions=False
     )
     with pytest.raises(ModelError, match="ConnectionError") as failure:
         explainer(x[:3], progress=False)
     partial = failure.value.partial
     assert partial.row_converged.tolist() == [False] * 3
-    assert partial.shared_calls.tolist() == [1024] * 3
+    assert partial.shared_calls.tolist() == [1042] * 3
     result = explainer(x[:3], progress=False)
-    clean = limes.TabularExplainer(bent, x, tolerance=1e-9, max_calls=2048)(x[:3], progress=False)
+    clean = limes.TabularExplainer(bent, x, tolerance=1e-9, max_calls=2196, contributions=False)(
+        x[:3], progress=False
+    )
     assert np.array_equal(result.values, clean.values)
-    checks = CHECK_CALLS + 2 * WITNESSES
-    assert sum(calls) - 100 == 2 + checks + 3 + 3 + 2048  # the failed batch was asked again
+    checks = 2 + CHECK_CALLS + 2 * WITNESSES
+    assert sum(calls) - 100 == checks + 3 + 3 + 2048  # the failed batch was asked again
     assert explainer.pool_calls == checks + 2048
 
 
 def test_a_full_pool_makes_no_further_calls():
     x, model = background(), Counted(bent)
-    explainer = limes.TabularExplainer(model, x, max_calls=4096, contributions=False)
+    explainer = limes.TabularExplainer(model, x, max_calls=4363, contributions=False)
     explainer.fill_pool(progress=False)
     before = len(model.rows)
-    assert explainer.pool_calls == CHECK_CALLS + 4096
+    assert explainer.pool_calls == 2 + CHECK_CALLS + 4096
     explainer(x[:5], progress=False)
     assert len(model.rows) == before + WITNESSES + 5

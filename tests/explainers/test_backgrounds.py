@@ -75,8 +75,7 @@ def test_a_series_is_exact_over_all_subsets_and_all_series(count, form):
     np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(explanation.intercepts[0], intercept, rtol=1e-9, atol=1e-12)
     assert explanation.predictions[0] == peak(SERIES[None])[0]
-    # twice the whole series, for the outputs and the prediction, which no other explanation counts either
-    assert explanation.calls[0] == sum(seen) - 2
+    assert explanation.calls[0] == sum(seen)
     assert explanation.provenance["fill"] == "drawn from 7 series"
     account = explanation.contributions
     empty = np.mean([peak(other[None])[0] for other in OTHERS])
@@ -182,7 +181,7 @@ def test_errors_contain_the_draw_of_the_background(count, calls):
             wavy, count=count, hide="background", background=MANY, max_calls=calls, rng=seed
         )(SERIES)
         assert explanation.method == "sampled"
-        assert explanation.calls[0] <= calls + 8
+        assert explanation.calls[0] <= calls
         z.append((explanation.values[0] - coef) / explanation.standard_errors[0])
         account = explanation.contributions
         z_shares.append((account.values[0] - shares) / account.standard_errors[0])
@@ -286,7 +285,7 @@ def contrast(batch):
 
 
 @pytest.mark.parametrize("form", [list, np.asarray])
-@pytest.mark.parametrize("calls", [80, 1000])
+@pytest.mark.parametrize("calls", [84, 1000])
 def test_images_are_exact_over_all_subsets_and_all_photographs(form, calls):
     explainer = ImageExplainer(
         contrast, segments=LABELS, hide="background", background=form(PHOTOS), max_calls=calls
@@ -296,7 +295,7 @@ def test_images_are_exact_over_all_subsets_and_all_photographs(form, calls):
     assert explanation.method == "exact"
     np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-9)
     sampled = ImageExplainer(
-        contrast, segments=LABELS, hide="background", background=form(PHOTOS), max_calls=79
+        contrast, segments=LABELS, hide="background", background=form(PHOTOS), max_calls=83
     )
     z = (sampled(PHOTO).values[0] - coef) / sampled(PHOTO).standard_errors[0]
     assert np.abs(z).max() < 5

@@ -99,7 +99,7 @@ CASES = {
     "text": (of_text(words_of_pairs, max_calls=256), None),
     "text, all alike": (of_text(lambda z: np.zeros(len(z)), max_calls=256), False),
     "text, enumerated": (of_text(words_of_pairs, max_calls=1 << 13), True),
-    "image": (of_image(words_of_pairs, max_calls=256), None),
+    "image": (of_image(words_of_pairs, max_calls=512), None),
     "image, all alike": (of_image(lambda z: np.ones(len(z)), max_calls=256), False),
     "MAPLE has no errors": (lambda: limes.MapleExplainer(linear, X, trees=5)(ROW), False),
     "exact": (by_table(LogisticRegression().fit(X, X[:, 0] > 0)), True),

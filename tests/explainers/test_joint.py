@@ -66,9 +66,10 @@ def test_coefficients_are_plain_weighted_least_squares(diabetes, forest, bandwid
         r2 = 1 - np.average(rest**2, weights=w) / np.average((f - np.average(f, weights=w)) ** 2, weights=w)
         assert explanation.fidelity[i] == pytest.approx(r2, rel=EXACT)
     assert explanation.method == "sampled"
-    assert explanation.model_calls == 0
-    assert explainer.pool_calls == (0 if read else CHECK_CALLS + WITNESSES + 442)
-    assert (explanation.shared_calls == (0 if read else 442)).all()
+    calls = 0 if read else 2 + CHECK_CALLS + WITNESSES + 442
+    assert (explanation.calls == (0 if read else 1)).all()  # the predictions
+    assert explainer.pool_calls == calls
+    assert (explanation.shared_calls == calls).all()
     assert "joint" in explanation.reason
     assert ("read model" in explanation.reason) == read
 
@@ -192,18 +193,20 @@ def test_a_failing_model_keeps_its_answers(diabetes, forest):
     with pytest.raises(ModelError, match="away"):
         explainer(X.iloc[:2])
     before = explainer.pool_calls
-    assert CHECK_CALLS + WITNESSES < before < CHECK_CALLS + WITNESSES + 442
+    checks = 2 + CHECK_CALLS + WITNESSES
+    assert checks < before < checks + 442
     explanation = explainer(X.iloc[:2])
-    assert explainer.pool_calls == CHECK_CALLS + 2 * WITNESSES + 442
+    assert explainer.pool_calls == checks + WITNESSES + 442
     reference = limes.TabularExplainer(lambda t: forest.predict(t), X, law="joint")(X.iloc[:2])
     np.testing.assert_array_equal(explanation.values, reference.values)
 
 
 def test_max_calls_takes_a_random_part_of_the_background(diabetes, forest):
     X, _ = diabetes
-    explainer = limes.TabularExplainer(lambda t: forest.predict(t), X, law="joint", max_calls=200, rng=1)
-    assert explainer(X.iloc[:1]).shared_calls.tolist() == [200]
-    assert explainer.pool_calls == CHECK_CALLS + WITNESSES + 200
+    options = {"law": "joint", "max_calls": 200, "contributions": False, "rng": 1}
+    explainer = limes.TabularExplainer(lambda t: forest.predict(t), X, **options)
+    assert explainer(X.iloc[:1]).shared_calls.tolist() == [explainer.pool_calls]
+    assert 180 < explainer.pool_calls < 200
 
 
 def test_few_rows_and_missed_tolerances_are_warned_about(diabetes, forest):
@@ -275,7 +278,7 @@ def test_read_models_that_cannot_be_integrated_answer_themselves(diabetes):
         warnings.simplefilter("ignore")
         called = limes.TabularExplainer(model, X, law="joint", method="sampled")
     reference = called(X.iloc[:2])
-    assert called.pool_calls == CHECK_CALLS + WITNESSES + 442
+    assert called.pool_calls == 2 + CHECK_CALLS + WITNESSES + 442
     np.testing.assert_allclose(explanation.values, reference.values, rtol=1e-9, atol=1e-12)
 
 

@@ -62,7 +62,7 @@ WAYS = {
     "composite, sampled": (on_composites(MANY, max_calls=512), "perturbed inputs"),
     "row, pooled": (on_tables(1), "perturbed rows"),
     "rows, pooled": (on_tables(60), "perturbed rows"),
-    "row, its draws": (on_tables(1, bins=None, max_calls=256), "all 256 perturbed rows"),
+    "row, its draws": (on_tables(1, bins=None, max_calls=285, contributions=False), "all 256 perturbed rows"),
     "row, joint law": (on_tables(1, law="joint"), "all 100 background rows"),
 }
 WAY = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)

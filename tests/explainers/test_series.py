@@ -172,7 +172,7 @@ def test_real_prices():
 
 def test_many_segments_are_sampled_within_their_errors():
     spans = sixths(STEPS, 12)
-    exact = SeriesExplainer(largest, count=12, max_calls=4096)(SERIES)
+    exact = SeriesExplainer(largest, count=12, max_calls=4104)(SERIES)
     assert_exact(exact, largest(every_series(SERIES, spans, np.full(STEPS, SERIES.mean()))))
     sampled = SeriesExplainer(largest, count=12, max_calls=512, method="sampled")(SERIES)
     assert (sampled.standard_errors > 0).all()

@@ -569,9 +569,9 @@ def test_few_words_are_asked_about_all_deletions_which_is_exact(model):
         return ask(texts)
 
     explanation = TextExplainer(counted)("good food bad, never again")
-    assert (explanation.method, explanation.model_calls) == ("exact", 32 + CHECK_CALLS)
-    # the text itself, for the prediction, and its words alone
-    assert len(texts_seen) == 32 + CHECK_CALLS + 2
+    # the text is one of its deletions, and the words alone are asked about once more
+    assert (explanation.method, explanation.model_calls) == ("exact", 32 + CHECK_CALLS + 1)
+    assert len(texts_seen) == explanation.model_calls
     intercept, coef, _ = enumerated(explanation, ask, text="good food bad, never again")
     np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-9)
     np.testing.assert_allclose(explanation.intercepts[0], intercept, rtol=1e-9)
@@ -583,7 +583,7 @@ def test_sampled_probabilities_lie_within_their_errors_of_the_exact_ones(model):
     exact = TextExplainer(model, output=1)(LONG)
     assert (exact.method, exact.model_calls) == ("exact", 0)
     enumerated = TextExplainer(_probability(model), max_calls=2**17)(LONG)
-    assert enumerated.model_calls == CHECK_CALLS + 2 ** len(exact.feature_names)
+    assert enumerated.model_calls == CHECK_CALLS + 1 + 2 ** len(exact.feature_names)
     np.testing.assert_allclose(
         exact.values, enumerated.values, rtol=0, atol=1e-9 * np.abs(exact.values).max()
     )
@@ -616,7 +616,8 @@ def test_the_margin_takes_variance_away(model):
 
 
 def test_rows_of_words_and_strings_say_the_same(model):
-    by_rows = TextExplainer(model, output=1, method="sampled", max_calls=512, control="none")(LONG)
+    # what was read is compared with more answers, which leaves as many
+    by_rows = TextExplainer(model, output=1, method="sampled", max_calls=542, control="none")(LONG)
     by_strings = TextExplainer(_probability(model), max_calls=512, control="none")(LONG)
     assert by_rows.feature_names == tuple(
         name.replace("waited", "waited") for name in by_strings.feature_names
@@ -653,7 +654,7 @@ def test_calls_before_a_failure_are_kept(model):
     assert caught.value.partial == []
     result = explainer([LONG], progress=False)[0]
     np.testing.assert_array_equal(
-        result.values, TextExplainer(ask, max_calls=256, batch_size=64)(LONG).values
+        result.values, TextExplainer(ask, max_calls=256, batch_size=64, contributions=False)(LONG).values
     )
     assert sum(sizes) <= 256 + 4
 
@@ -682,12 +683,16 @@ def test_kernels_take_variance_away_from_a_black_box(model):
         return np.tanh(4 * model.decision_function(texts))
 
     errors = {
-        control: TextExplainer(sharp, max_calls=1024, control=control)(text).standard_errors.mean()
+        control: TextExplainer(sharp, max_calls=1024, control=control, contributions=False)(
+            text
+        ).standard_errors.mean()
         for control in ("none", "kernel", "process", "logistic", "auto")
     }
     assert errors["kernel"] < 0.8 * errors["none"]
     assert errors["process"] < errors["kernel"]
-    assert errors["auto"] == min(errors["kernel"], errors["logistic"])
+    # chosen by their estimated errors
+    assert errors["auto"] in (errors["kernel"], errors["logistic"])
+    assert errors["auto"] < 1.05 * min(errors["kernel"], errors["logistic"])
     additive = TextExplainer(_letters, max_calls=1024)(text)
     assert additive.controls == ("none",)
     np.testing.assert_allclose(

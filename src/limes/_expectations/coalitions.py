@@ -21,12 +21,18 @@ also what each feature adds alone and last. With A_j and L_j for these, and β o
 
 A model that is no function has no exact answers: its sets of one feature are drawn as any others. So are
 those of a model that may be asked less often than there are such sets.
+
+*One sample for coefficients and contributions.* Both are weighted fits of answers to sets that are uniform
+given their size. Where a model is asked for both, sizes are drawn from the mean q of both laws, and each fit
+weighs a set of s by p_s / q_s, which is at most 2: neither has a larger variance than from half as many sets
+by itself, and mostly a smaller one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,8 +42,9 @@ from limes._expectations.least_squares import student_factors
 from limes._expectations.moments import ExactMoments
 from limes._expectations.sampled import FEWEST, SampledExpectation, errors_of_means, least_calls
 from limes.designs._exchangeable import Coalitions, Counts, ExchangeableDesign
-from limes.exceptions import InputError, ModelError
+from limes.exceptions import ModelError
 from limes.models._calling.caller import Calls
+from limes.models._calling.counts import AnswerCount
 from limes.models._identity import Predict
 from limes.models.forms._base import Form
 from limes.models.forms._linked import Linked
@@ -47,6 +54,8 @@ from limes.models.forms._presence import NormalizedLinear
 _TOTAL = 1e-9
 # How often a model that is no function is asked about all features, and about none
 _REPETITIONS = 16
+# Most of the calls that single features have, where coefficients rest on the others
+_SINGLE_SHARE = 1 / 4
 # Of one core for pairs of words, with the 29,000 products of a link of normalised ones
 _SECONDS = 2e-5
 # Numbers of the sets that are asked about together
@@ -79,6 +88,35 @@ def account_of_states(answers: Floats, prediction: Floats, d: int) -> RowContrib
     return _account(prediction, values, errors, alone, last, of_base, calls=0)
 
 
+class SubsetCalls(NamedTuple):
+    """How calls are spent on contributions of ``size`` features, and on coefficients from the same sets."""
+
+    size: int
+    sets: int  # that are drawn
+    none: int  # how often the empty set is asked about
+    alone: bool  # whether features are asked about by themselves, and all others without them
+
+    @classmethod
+    def split(
+        cls, calls: int, d: int, *, is_function: bool, share: float = 0.0, shared: bool = False
+    ) -> SubsetCalls | None:
+        """Leave to drawn sets what single ones do not need; None if the calls are too few.
+
+        Of random answers a ``share`` of the calls, and a few at least, is for the empty set. Where sets are
+        ``shared`` with coefficients, single features have a quarter of the calls at most.
+        """
+        none = 1 if is_function else max(_REPETITIONS, int(share * calls))
+        ends = none + (0 if is_function else _REPETITIONS)
+        alone = 2 * d <= _SINGLE_SHARE * calls if shared else calls >= 2 * d + ends + least_calls(d)
+        sets = calls - ends - (2 * d if alone else 0)
+        return cls(d, sets, none, alone) if sets >= FEWEST else None
+
+    @staticmethod
+    def least(*, is_function: bool) -> int:
+        """Fewest calls that can be split."""
+        return FEWEST + (1 if is_function else 2 * _REPETITIONS)
+
+
 @dataclass(frozen=True, eq=False)
 class SampledAccount:
     """Contributions of d features by a sample; what was answered is kept if it is cut short.
@@ -95,6 +133,7 @@ class SampledAccount:
     is_function: bool
     asks: bool  # the model, and no form, whose calls are not counted
     times: int  # how often the empty set is asked about
+    tally: AnswerCount = field(default_factory=AnswerCount)
 
     @classmethod
     def of(
@@ -102,31 +141,22 @@ class SampledAccount:
         sampler: Callable[[ExchangeableDesign, int], SampledExpectation],
         calls: Calls,
         prediction: Floats,
-        d: int,
-        max_calls: int,
+        spent: SubsetCalls,
         *,
         is_function: bool,
         asks: bool,
-        share: float = 0.0,
     ) -> SampledAccount:
-        """Leave to ``sampler`` the calls that are not for single sets; InputError if these are too few.
-
-        Of random answers a ``share`` of the calls, and a few at least, is for the empty set.
-        """
-        times = 1 if is_function else max(_REPETITIONS, int(share * max_calls))
-        ends = times + (0 if is_function else _REPETITIONS)
-        alone = max_calls >= 2 * d + ends + least_calls(d)
-        single = ends + (2 * d if alone else 0)
-        if max_calls < single + FEWEST:
-            raise InputError(
-                f"max_calls={max_calls} is too few for contributions of {d} features; use at least "
-                f"{single + FEWEST}"
-            )
-        design = _drawn(d, 2 if alone and is_function else 1)
-        sampled = sampler(design, max_calls - single)
-        return cls(sampled, design, calls, prediction, alone, is_function, asks, times)
+        """The account by calls that are ``spent`` so; ``sampler`` draws sets that are not of one feature."""
+        design = coalitions(spent.size, alone=spent.alone and is_function)
+        sampled = sampler(design, spent.sets)
+        return cls(sampled, design, calls, prediction, spent.alone, is_function, asks, spent.none)
 
     def compute(self) -> RowContributions:
+        # what was asked before it was cut short counts as well
+        with self.tally.counting():
+            return self._computed()
+
+    def _computed(self) -> RowContributions:
         design, ask = self.design, self.calls.one_pass(self.calls)
         d = design.size
         moments = self.expectation.moments(design, design.at_instance, prediction=self.prediction)
@@ -147,7 +177,7 @@ class SampledAccount:
             noise = sum(answers.var(axis=0, ddof=1) / len(answers) for answers in (none, whole))
             errors, of_base = np.sqrt(errors**2 + noise / d**2), _base_errors(none, whole)
         values = (top - base) / d + drawn - drawn.mean(axis=0)
-        spent = int(moments.calls) + len(self.calls) if self.asks else 0
+        spent = self.tally.rows if self.asks else 0
         return _account(self.prediction, values, errors, alone, last, of_base, calls=spent)
 
 
@@ -180,8 +210,9 @@ def seconds(form: Form | None, d: int) -> float:
     return _SECONDS * d**2 if slow else 0.0
 
 
-def _drawn(d: int, least: int) -> ExchangeableDesign:
-    """The law p_s ∝ 1 / (r s) of sets that keep and remove ``least`` features or more."""
+def coalitions(d: int, *, alone: bool) -> ExchangeableDesign:
+    """The law p_s ∝ 1 / (r s) of sets; without those of one feature, or all but one, if asked ``alone``."""
+    least = 2 if alone else 1
     removed = np.arange(d + 1.0)
     pairs = np.where(np.minimum(removed, d - removed) >= least, removed * (d - removed), np.inf)
     return ExchangeableDesign(Counts.tilted(-np.log(pairs), np.inf))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise, product
 from math import comb
@@ -23,6 +24,7 @@ import numpy as np
 from limes import _kernels
 from limes._arrays import Bools, Floats, Ints, times
 from limes._expectations.contributions import RowContributions, combined, quadrature
+from limes._expectations.least_squares import student_factors
 from limes._threads import in_threads
 from limes.designs._joint import JointFamily
 from limes.exceptions import ModelError, NotReadableError
@@ -40,6 +42,8 @@ _EXACT_COLUMNS = 64
 _BESIDE = 2
 # Numbers of an array that is made at once
 _NUMBERS = 1 << 21
+# Parts of a background by which contributions vary, where it has more rows
+_PARTS = 16
 # Seconds that contributions at a row may take, at most: else walks estimate them
 _MOST_SECONDS = 1.0
 
@@ -82,7 +86,25 @@ class Interventional:
         """Contributions at rows x in these cells (n, d)."""
         step = max(1, min(_ROWS, _WEIGHTS // max(len(self._family.rows), self._against.numbers)))
         blocks = [slice(start, start + step) for start in range(0, len(x), step)]
-        return RowContributions.joined([self._against(x[i], self._weights(cells[i])) for i in blocks])
+        return RowContributions.joined([self._of_rows(x[i], self._weights(cells[i])) for i in blocks])
+
+    def _of_rows(self, x: Floats, weights: Floats) -> RowContributions:
+        """Contributions at rows x; with errors, by how parts differ, where the background has more rows."""
+        whole, omitted = self._against(x, weights), self._family.omitted
+        if not omitted:
+            return whole
+        variances = [np.zeros_like(numbers) for numbers in (whole.values, whole.base)]
+        for part in range(_PARTS):
+            its = np.where(np.arange(weights.shape[1]) % _PARTS == part, weights, 0.0)
+            share = its.sum(axis=1)
+            one = self._against(x, its / np.where(share > 0, share, 1.0)[:, None])
+            for total, numbers, mean in zip(
+                variances, (one.values, one.base), (whole.values, whole.base), strict=True
+            ):
+                moved = share.reshape(-1, *[1] * (mean.ndim - 1)) * (numbers - mean)
+                total += omitted * _PARTS / (_PARTS - 1) * moved**2
+        errors, of_base = (student_factors(np.array(_PARTS - 1)) * np.sqrt(its) for its in variances)
+        return replace(whole, errors=errors, base_errors=of_base)
 
     def _weights(self, cells: Ints) -> Floats:
         if np.isinf(self._family.weights.bandwidth):

@@ -124,7 +124,7 @@ class JointExpectation(Locked):
         inverse = np.eye(1 + used.size)
         inverse[1:, 1:] = design.inverse[np.ix_(used, used)]
         sample = WeightedSample(
-            rows.departures, self._computed, self._clusters, self._statistics, rows.weights
+            rows.departures, self._computed, self._clusters, self._statistics, rows.weights, are_draws=False
         )
         moments = least_squares(design, sample, support, inverse=inverse).to_moments(
             (1,) if self._complement else self._answers.shape[1:],

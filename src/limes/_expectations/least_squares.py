@@ -592,6 +592,18 @@ class WeightedSample:
     clusters: Clusters
     statistics: AnswerStatistics  # of the answers
     weights: Floats | None = None  # (n,), with sum 1; None if all are 1 / n
+    # whether rows are draws, of w or of a law that is known: else Σ itself is estimated from them
+    are_draws: bool = True
+
+    def mean(self, numbers: Floats) -> Floats:
+        """Means of numbers (n, k) under the weights, (k,)."""
+        return np.asarray(numbers.mean(axis=0) if self.weights is None else self.weights @ numbers)
+
+    @property
+    def roots(self) -> Floats:
+        """Roots of the weights in units of equal ones, (n, 1): rows times these have one weight."""
+        weights = np.ones(len(self.f)) if self.weights is None else len(self.f) * self.weights
+        return np.sqrt(weights)[:, None]
 
 
 def least_squares(
@@ -606,9 +618,9 @@ def least_squares(
 ) -> LeastSquares:
     """Fit answers, or the ``residuals`` of controls (n, k), on features.
 
-    ``prediction`` (k,) is the model's at the explained row, if there is one. Rows with ``weights`` are not
-    draws of w: their Σ, of which ``inverse`` is the inverse, is itself estimated from them. Few draws of w
-    are fitted to one feature at a time: ``residuals`` then lack the controls, whose coefficients are added.
+    ``prediction`` (k,) is the model's at the explained row, if there is one. Of rows that are no draws the Σ,
+    of which ``inverse`` is the inverse, is itself estimated from them. Few draws are fitted to one feature at
+    a time: ``residuals`` then lack the controls, whose coefficients are added.
     """
     centred, f, used = sample.centred, sample.f, support.used
     residuals = f if residuals is None else residuals
@@ -616,17 +628,17 @@ def least_squares(
     regressors = np.ones((len(f), 1 + used.sum()))
     regressors[:, 1:] = centred if used.all() else centred[:, used]
     weighted = regressors if sample.weights is None else regressors * sample.weights[:, None]
-    alone = sample.weights is None and len(f) < least_fitted(used.size)
+    alone = sample.are_draws and len(f) < least_fitted(used.size)
     if alone:
         regressors = regressors[:, :1]
-        influence = _influence_of_few(features, centred)[np.concatenate([[True], used])]
+        influence = _influence_of_few(features, sample)[np.concatenate([[True], used])]
     else:
         if inverse is None:
             inverse = np.linalg.pinv(regressors.T @ weighted, hermitian=True)
         influence = inverse @ weighted.T
     fitted = influence @ residuals
     rest = residuals - (fitted[0] if alone else regressors @ fitted)
-    errors = sample.clusters.bias_reduced(rest, regressors, influence[: regressors.shape[1]])
+    errors = _bias_reduced(sample, rest, regressors, influence[: regressors.shape[1]])
     mean, coef, all_influence = fitted[0], fitted[1:], influence
     if not used.all():
         place = np.flatnonzero(np.concatenate([[True], used]))
@@ -636,7 +648,7 @@ def least_squares(
     coef = np.where(support.unidentified[:, None], others, coef + (others if alone else 0.0))
     gamma = features.gamma(coef)
     squares = (f - mean - (0.0 if alone else centred @ coef) if controls else rest) ** 2
-    mean_square = squares.mean(axis=0) if sample.weights is None else sample.weights @ squares
+    mean_square = sample.mean(squares)
     # where the residuals are 0, R² is 1, however the sample happens to scatter
     variance = mean_square if alone else (coef * gamma).sum(axis=0) + mean_square
     variance = np.where(is_constant(variance, sample.statistics.largest), 0.0, variance)
@@ -655,12 +667,12 @@ def least_squares(
     noise, (total, each) = moves.noise(features, sample.clusters), moves.variances(features, sample)
     seen, within = sandwich.seen(sandwich.variance_reduction)[1:], sandwich.within[1:]
     noise *= np.divide(seen, within, out=np.zeros_like(seen), where=within > 0)
-    if sample.weights is None:
+    if sample.are_draws:
         noise += features.variance[:, None] * simulated[1:] ** 2
         fidelity, shares = r_squared_errors(total, each, gamma, variance, simulated[1:], noise)
         # answers that are all the same show nothing of the fit
         fidelity = np.where((variance == 0) & (features.variance > 0).any(), np.inf, fidelity)
-        square = (f - mean) ** 2
+        square = (f - mean) ** 2 * (1.0 if sample.weights is None else sample.weights[:, None])
         number = _effective(square.sum(axis=0), (square**2).sum(axis=0))
         # where the residuals are 0, R² is 1 whatever the variance is
         estimable = variance_is_known(number, sample.statistics.heavy) | (variance == 0)
@@ -670,6 +682,7 @@ def least_squares(
         # R² = 1 - E_w rest² / Var_w f is that of the rows which β was fitted to. In their population it is
         # smaller by Σ_j noise_j / Var_w f in expectation, which the errors cover
         noise /= np.where(variance > 0, variance, 1.0)
+        assert sample.weights is not None  # noqa: S101 - rows of a background have weights
         of_ratio = mean_ratio_error(sample.weights, rest**2, (f - mean) ** 2)
         fidelity = np.sqrt(of_ratio**2 + 2.0 * (noise**2).sum(axis=0) + noise.sum(axis=0) ** 2)
         shares = np.where(variance > 0, np.sqrt(each), np.nan)
@@ -693,10 +706,24 @@ def least_squares(
     )
 
 
-def _influence_of_few(features: Features, centred: Floats) -> Floats:
-    """Influence (1 + d, n) of draws of w on their mean and on Σ⁻¹ Cov_sample(h, f)."""
-    n = len(centred)
-    return np.vstack([np.full(n, 1.0 / n), features.solve((centred - centred.mean(axis=0)).T) / (n - 1)])
+def _bias_reduced(sample: WeightedSample, rest: Floats, regressors: Floats, influence: Floats) -> Floats:
+    """Errors (n, k) of draws, see `Clusters.bias_reduced`; those that weigh nothing have none."""
+    if sample.weights is None or not sample.are_draws:
+        return sample.clusters.bias_reduced(rest, regressors, influence)
+    roots = sample.roots
+    inverse = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
+    errors = sample.clusters.bias_reduced(rest * roots, regressors * roots, influence * inverse.T)
+    return np.asarray(errors * inverse)
+
+
+def _influence_of_few(features: Features, sample: WeightedSample) -> Floats:
+    """Influence (1 + d, n) of draws on their mean and on Σ⁻¹ Cov_sample(h, f)."""
+    centred, n = sample.centred, len(sample.centred)
+    centred = centred - sample.mean(centred)
+    if sample.weights is None:
+        return np.vstack([np.full(n, 1.0 / n), features.solve(centred.T) / (n - 1)])
+    moved = centred * (sample.weights * n / (n - 1))[:, None]
+    return np.vstack([sample.weights, features.solve(moved.T)])
 
 
 def _effective(total: Floats, squares: Floats) -> Floats:
@@ -731,17 +758,20 @@ class _Moves(NamedTuple):
             variance, moved = self.variance[k], self.influence * self.errors[:, k]
             coef, gamma = self.coef[:, k, None], self.gamma[:, k, None]
             change = (gamma / variance) * moved
-            if w is None:  # Σ is known, and Var_w f = βᵀΣβ + E_w rest²
+            if sample.are_draws:  # Σ is known, and Var_w f = βᵀΣβ + E_w rest²
                 change += (coef / variance) * features.gamma(moved)
-                rest = self.squares[:, k] - self.squares[:, k].mean()
-                grown = (0.0 if self.alone else change.sum(axis=0)) + rest / len(rest) / variance
+                squares = self.squares[:, k]
+                rest = squares - sample.mean(squares)
+                rest = rest / len(squares) if w is None else rest * w
+                grown = (0.0 if self.alone else change.sum(axis=0)) + rest / variance
             else:  # Σ is estimated, too
+                assert w is not None  # noqa: S101 - rows of a background have weights
                 f = sample.f[:, k] - self.mean[k]
                 change += (coef / variance) * (np.multiply(sample.centred.T, w * f, order="C") - gamma * w)
                 grown = w * (f**2 / variance - 1.0)
             change -= (coef * gamma / variance) * grown
             each[:, k] = (sums(change) ** 2).sum(axis=1)
-            if w is None:
+            if sample.are_draws:
                 total[k] = (sums(change.sum(axis=0)[None]) ** 2).sum()
         return total, each
 

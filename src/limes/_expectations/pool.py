@@ -30,6 +30,8 @@ from limes.models._calling.caller import Retry, with_retries
 # Independent sequences, and rows of all of them together in the smallest pool
 SEQUENCES = 8
 SMALLEST = 1024
+# Smallest multiple of the largest power of two by which a pool grows beyond it
+_LARGER = 1.25
 # Fewest rows of a pool that a small budget cuts
 _FEWEST = 64
 # Key of the pool's streams; streams of explained rows have the row's hash instead
@@ -107,6 +109,10 @@ class Pool(Locked):
         """Number of rows that the model has predicted: fewer than the pool's rows where these repeat."""
         return sum(len(step.questions.x) - step.questions.missing for step in self._steps)
 
+    def questions(self, size: int) -> int:
+        """Number of rows that the model is asked about for a pool of this size."""
+        return sum(len(step.questions.x) for step in self._drawn(size)) if size else 0
+
     def missing(self, size: int) -> int:
         """Number of rows that the model must predict before the pool has this size."""
         return sum(step.questions.missing for step in self._drawn(size))
@@ -180,10 +186,13 @@ def _is_discrete(family: ProductFamily) -> bool:
 def pool_sizes(d: int, most: int) -> list[int]:
     """Sizes of the pools that d coefficients can be fitted to, with at most ``most`` rows.
 
-    They are powers of two, with enough rows for errors that can be trusted; or what a small budget allows.
+    They are powers of two, with enough rows for errors that can be trusted, and what is allowed beyond; or
+    what a small budget allows.
     """
     least = int(least_effective(d, np.array(most)))
     first = max(SMALLEST, 1 << (least - 1).bit_length())
     cut = most - most % SEQUENCES
     sizes = [first << i for i in range(most.bit_length()) if first << i <= most]
+    if sizes and cut >= _LARGER * sizes[-1]:
+        sizes.append(cut)
     return sizes or [cut] * (cut >= max(_FEWEST, least // 2))

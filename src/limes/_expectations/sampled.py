@@ -64,9 +64,10 @@ from limes.models._calling.caller import Calls, Retry
 CALLS = "calls"
 # Number of sequences
 SEQUENCES = 4
-# Number of rows of all sequences together: at the first estimate, and at least
+# Number of rows of all sequences together: at the first estimate, and at least: 64 calls are enough, with
+# those that check whether the model is a function
 _FIRST_LOOK = 256
-FEWEST = 64
+FEWEST = 48
 # Repetitions of random answers at least, and degrees of freedom of their variance at least
 _REPETITIONS, _FREEDOM = 4, 16
 # Exceptions that end a call early but leave its answers valid
@@ -158,6 +159,16 @@ class Sampling:
 Draw: TypeAlias = tuple[Floats, Floats, Ints]
 
 
+class ReweightedDesign(Protocol):
+    """What rows are drawn from in the place of several designs."""
+
+    def sampler(self, streams: Sequence[np.random.SeedSequence]) -> Sampler: ...
+
+    def weights(self, design: Any, x: Floats) -> Floats:
+        """How much likelier rows x (n, d) are under a design than here, (n,)."""
+        ...
+
+
 class Sampler(Protocol):
     """Several independent sequences of rows of w."""
 
@@ -196,14 +207,22 @@ def least_calls(d: int) -> int:
 class SampledExpectation:
     """Moments of a function under a design, by at most ``max_calls`` of its rows.
 
-    ``predict`` maps rows (n, d) to (n,) or (n, k). A budget of a few rows is refused.
+    ``predict`` maps rows (n, d) to (n,) or (n, k). A budget of a few rows is refused. Rows are of the law w,
+    or of that of another design, ``drawn``, and have weights then: what several designs draw from is asked
+    once for all of them.
     """
 
     method: Literal["sampled"] = "sampled"
 
-    def __init__(self, predict: Callable[[Floats], Floats], sampling: Sampling) -> None:
+    def __init__(
+        self,
+        predict: Callable[[Floats], Floats],
+        sampling: Sampling,
+        drawn: ReweightedDesign | None = None,
+    ) -> None:
         self._predict = predict
         self._sampling = sampling
+        self._drawn = drawn
         self._unfinished = _UnfinishedRows()
 
     @property
@@ -281,7 +300,7 @@ class SampledExpectation:
 
     def redraw(self, design: SampledDesign, row: Floats, count: int) -> Draw:
         """Draw again the first ``count`` rows from which the moments at a row were computed."""
-        sampler = design.sampler(streams(self._sampling.seed, fingerprint(row), SEQUENCES))
+        sampler = self._sampler(design, fingerprint(row))
         parts: list[Draw] = []
         first = 0
         for step in np.diff(self._sizes(design.size), prepend=0).tolist():
@@ -294,8 +313,15 @@ class SampledExpectation:
 
     def answered(self, design: SampledDesign, row: Floats, count: int) -> tuple[Floats, Floats, Ints | None]:
         """Return the features (count, d) of the first rows, their weights (count,), and their clusters."""
-        _, h, clusters = self.redraw(design, row, count)
-        return h, np.full(len(h), 1.0 / len(h)), clusters
+        x, h, clusters = self.redraw(design, row, count)
+        weights = self._weights(design, x)
+        return h, np.full(len(h), 1.0 / len(h)) if weights is None else weights / weights.sum(), clusters
+
+    def _sampler(self, design: SampledDesign, key: int) -> Sampler:
+        return (self._drawn or design).sampler(streams(self._sampling.seed, key, SEQUENCES))
+
+    def _weights(self, design: SampledDesign, x: Floats) -> Floats | None:
+        return None if self._drawn is None else self._drawn.weights(design, x)
 
     def _new_calls(self) -> Calls:
         its = self._sampling
@@ -347,7 +373,7 @@ class SampledExpectation:
     ) -> Iterator[Sample]:
         """Growing samples, each twice the one before; they end where an answer is missing."""
         sizes = self._sizes(design.size)
-        sampler = design.sampler(streams(self._sampling.seed, key, SEQUENCES))
+        sampler = self._sampler(design, key)
         draws: Iterable[Draw] = map(sampler.draw, np.diff(sizes, prepend=0).tolist())
         whole = None
         if self._sampling.tolerance is None:
@@ -362,7 +388,8 @@ class SampledExpectation:
                 return
             sequence = np.repeat(np.arange(SEQUENCES), len(x) // SEQUENCES)
             # clusters of another step get other numbers: there are no more of them than rows
-            parts.append(Sample(x, h, answers, first + cluster, sequence, is_last=size == sizes[-1]))
+            is_last, weights = size == sizes[-1], self._weights(design, x)
+            parts.append(Sample(x, h, answers, first + cluster, sequence, is_last, weights))
             first += len(x)
             # errors of d coefficients are not reliable from fewer rows
             if first >= min(max(_FIRST_LOOK, 4 * (design.size + 1)), SEQUENCES * sizes[-1]):
@@ -434,10 +461,11 @@ class Sample:
     cluster: Ints
     sequence: Ints
     is_last: bool  # whether the budget is used up
+    weights: Floats | None = None  # (n,), None of draws of w
 
     @classmethod
     def concatenate(cls, parts: list[Sample]) -> Sample:
-        names = ("x", "h", "f", "cluster", "sequence")
+        names = ["x", "h", "f", "cluster", "sequence", *(["weights"] * (parts[0].weights is not None))]
         arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         return cls(**arrays, is_last=parts[-1].is_last)
 
@@ -459,7 +487,13 @@ def estimate(
         residuals[rows] -= control.predict(sample.x[rows]) - its.mean - linear
     fit = least_squares(
         design,
-        WeightedSample(centred, f, Clusters(sample.cluster, sample.sequence), AnswerStatistics.from_rows(f)),
+        WeightedSample(
+            centred,
+            f,
+            Clusters(sample.cluster, sample.sequence),
+            AnswerStatistics.from_rows(f),
+            None if sample.weights is None else sample.weights / sample.weights.sum(),
+        ),
         support,
         residuals=residuals,
         controls=moments,
@@ -490,11 +524,19 @@ def _choose_control(
     name = next(iter(first))
     if len(first) > 1:
         x, unseen = sample.x[~others], f[~others]
-        name = least_left(
-            {n: share_left((unseen - its.predict(x)).var(axis=0), unseen) for n, its in first.items()}
-        )
+        weights = None if sample.weights is None else sample.weights[~others]
+        variances = {n: _variance(unseen - its.predict(x), weights) for n, its in first.items()}
+        name = least_left({n: share_left(its, unseen) for n, its in variances.items()})
     rest = (sample.sequence != k for k in range(1, SEQUENCES))
     return name, [first[name], *(controls[name](design, sample.x[rows], f[rows]) for rows in rest)]
+
+
+def _variance(rest: Floats, weights: Floats | None) -> Floats:
+    """Variances (k,) of what is left of answers (n, k), under the weights of their rows."""
+    if weights is None or not weights.any():
+        return np.asarray(rest.var(axis=0))
+    weights = weights / weights.sum()
+    return np.asarray(weights @ (rest - weights @ rest) ** 2)
 
 
 def enumerate_states(

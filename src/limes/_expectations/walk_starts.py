@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,8 +18,21 @@ from limes.designs._product import ProductDesign
 _SLICES = 1 << 11
 
 
+class Omitted(NamedTuple):
+    """Rows of a background that were left out, at random, by which means over the others vary."""
+
+    share: float  # of the background
+    effective: float  # number of the others
+    base: Floats  # variance of the mean of f, (k,)
+
+
 class Starts(Protocol):
     """The law w that walks begin at."""
+
+    @property
+    def omitted(self) -> Omitted | None:
+        """Rows that w has beside those that walks begin at."""
+        ...
 
     @property
     def mean(self) -> Floats | None:
@@ -67,6 +80,8 @@ class ProductStarts:
     design: ProductDesign
     mean: Floats | None = None
 
+    omitted: ClassVar[None] = None
+
     def drawing(self, size: int, most: int) -> Drawing:
         del most  # rows are never all met
         return Drawing(partial(self._draw, size))
@@ -91,6 +106,8 @@ class TabulatedStarts:
     values: Floats
     changing: Bools
     mean: Floats | None
+
+    omitted: ClassVar[None] = None
 
     @classmethod
     def of(cls, starts: Starts, row: Floats, rng: np.random.Generator) -> Starts:
@@ -131,8 +148,18 @@ class OccurringStarts:
     background: Floats  # (N, d)
     answers: Floats  # (N, k)
     around: OccurringRows
+    left_out: float = 0.0  # share of the background that these are a part of
 
-    mean: None = None  # the controls have it
+    mean: ClassVar[None] = None  # the controls have it
+
+    @property
+    def omitted(self) -> Omitted | None:
+        if not self.left_out:
+            return None
+        w, count = self.around.weights, len(self.answers)
+        away = w[:, None] * (self.answers - w @ self.answers)
+        variance = (away**2).sum(axis=0) * count / max(count - 1, 1)
+        return Omitted(self.left_out, self.around.effective, self.left_out * variance)
 
     @cached_property
     def _controls(self) -> Floats:

@@ -24,7 +24,8 @@ number is part of each error.
 
 *Rows that occur* (``law="joint"``) are taken without replacement, pass after pass where there are calls for
 all of them: what rows differ by then leaves the error. That of their orders is the variance between the pairs
-of one row, or is bounded by how much the two walks of a pair differ.
+of one row, or is bounded by how much the two walks of a pair differ. Where a share s of a background was left
+out at random, means over n others have s / n times the variance between rows more.
 
 *Control variates.* The changes of a function along the same walks, whose contributions are exact, are
 subtracted, with a slope for each column: the margin's behind a curve (``behind_curves.py``), trees fitted to
@@ -40,7 +41,7 @@ are fitted to f(z) and z, and read off at these means. The variance fell to a ha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
@@ -61,6 +62,7 @@ from limes._expectations.walk_starts import Drawn, Passes, Starts, TabulatedStar
 from limes._threads import in_threads
 from limes.exceptions import InputError
 from limes.models._calling.caller import Calls
+from limes.models._calling.counts import AnswerCount
 
 # Most pairs of walks in a group, of asked rows and behind a curve. More even rows out further, but leave
 # fewer groups, which show the errors
@@ -119,22 +121,54 @@ class Walks:
     asks: bool = True  # calls of a form are not counted
     # raises an InputError if the model is no longer the one whose predictions are known
     check: Callable[[], None] | None = None
+    # what to do where n calls are missing
+    advice: Callable[[int], str] = "use {} more".format
 
     def at(
-        self, row: Floats, prediction: Floats, starts: Starts, others: Others | None = None
+        self,
+        row: Floats,
+        prediction: Floats,
+        starts: Starts,
+        others: Others | None = None,
+        spent: int = 0,
+        *,
+        is_current: bool = True,
     ) -> RowContributions:
-        """Contributions at one row (d,), given f there (k,), and functions whose contributions are known."""
+        """Contributions at one row (d,), given f there (k,), and functions whose contributions are known.
+
+        ``spent`` calls of those that are allowed were made before. A model that may be another one than
+        explained the row is checked first.
+        """
         if isinstance(self.predict, BehindCurve):
             return self._behind(self.predict, row, prediction, starts, others)
-        most_calls, accuracy = self.sampling.max_calls, self.sampling.accuracy
+        tally = AnswerCount()
+        with tally.counting():
+            account = self._by_calls(row, prediction, starts, others, spent, is_current=is_current)
+        calls = np.array([tally.rows if self.asks else 0])
+        return replace(account, calls=calls)
+
+    def _by_calls(
+        self,
+        row: Floats,
+        prediction: Floats,
+        starts: Starts,
+        others: Others | None,
+        spent: int,
+        *,
+        is_current: bool,
+    ) -> RowContributions:
+        most_calls, accuracy = max(0, self.sampling.max_calls - spent), self.sampling.accuracy
         varies = starts.varies(row)
         a_pair = _calls_of_a_pair(int(varies.sum()))
         pairs = most_calls // a_pair
         if pairs < _FEWEST_PAIRS:
+            least = least_walked(int(varies.sum()))
             raise InputError(
-                f"max_calls={most_calls} is too few for contributions of {varies.sum()} columns; use at "
-                f"least {least_walked(int(varies.sum()))}"
+                f"{most_calls:,} calls are left for contributions of {varies.sum()} columns, which need "
+                f"{least:,}: {self.advice(least - most_calls)}"
             )
+        if self.check is not None and not is_current:
+            self.check()
         size = _MOST_PAIRS
         while size > 1 and pairs < _GROUPS * size:
             size //= 2
@@ -164,7 +198,7 @@ class Walks:
             errors=np.hypot(estimate.errors, noise),
             base_errors=np.hypot(estimate.base_errors, noise.sum(axis=0)),
         )
-        return walk.result(estimate, calls=len(calls) if self.asks else 0)
+        return walk.result(_with_omitted(estimate, walk, starts))
 
     def _behind(
         self, form: BehindCurve, row: Floats, prediction: Floats, starts: Starts, others: Others | None
@@ -196,12 +230,27 @@ class Walks:
             return [pairs[i] for i in range(len(counts))]
 
         accuracy = self.sampling.tolerance or _BEHIND
-        account = walk.result(walk.until(accuracy, starts.mean, walked, lambda: most - walk.groups), calls=0)
+        estimate = walk.until(accuracy, starts.mean, walked, lambda: most - walk.groups)
+        account = walk.result(_with_omitted(estimate, walk, starts))
         return account.with_complement() if first else account
 
     def _stream(self, row: Floats) -> np.random.SeedSequence:
         # the first streams are those of the explanation's own draws
         return streams(self.sampling.seed, fingerprint(row), SEQUENCES + 1)[SEQUENCES]
+
+
+def _with_omitted(estimate: _Estimate, walk: _Walk, starts: Starts) -> _Estimate:
+    """Errors with what rows that were left out of a background would change of the means over it."""
+    omitted = starts.omitted
+    if omitted is None:
+        return estimate
+    phi = np.concatenate([part.phi for part in walk.parts])
+    variance = omitted.share * phi.var(axis=0, ddof=1) / omitted.effective
+    factor = student_factors(np.array(len(phi) - 1))
+    return estimate._replace(
+        errors=np.hypot(estimate.errors, factor * np.sqrt(variance)),
+        base_errors=np.hypot(estimate.base_errors, np.sqrt(omitted.base)),
+    )
 
 
 def _in_steps(groups: int, walk: _Walk, most: int | None = None) -> list[int]:
@@ -418,8 +467,11 @@ class _Walk:
             bound = _unseen(its, varies, largest, rounding)
             if not used:
                 return bound
-            # what controls leave may be as rare as what columns change
+            # what controls leave may be as rare as what columns change; where they leave nothing of any walk,
+            # one that was not drawn may leave as much as the largest change, unless f(z) is the control
             rest = np.abs(phi[:, columns] - values[columns]).max(axis=(0, 1))
+            if columns is not whole or self.others is not None:
+                rest = np.where(rest > rounding, rest, largest)
             return np.maximum(bound, _unseen(phi[:, columns], varies, rest, rounding))
 
         columns, whole = slice(0, -1), slice(-1, None)
@@ -431,14 +483,14 @@ class _Walk:
             np.maximum(errors[whole], base_unseen),
         )
 
-    def result(self, estimate: _Estimate, calls: int) -> RowContributions:
+    def result(self, estimate: _Estimate) -> RowContributions:
         values, errors = estimate.values, np.maximum(estimate.errors, estimate.unseen)
         ends, counts = (sum(getattr(part, name) for part in self.parts) for name in ("ends", "counts"))
         counts = counts[..., None]
         ends = np.divide(ends, counts, out=np.full(ends.shape, np.nan), where=counts > 0)
         # the changes of all walks lead to ξ, so that this is the mean of f(z), or the known one
         base = self.prediction - values.sum(axis=0)
-        numbers = (base, values, errors, ends[0], ends[1], calls, estimate.base_errors[0])
+        numbers = (base, values, errors, ends[0], ends[1], 0, estimate.base_errors[0])
         return RowContributions(*(np.asarray(number)[None] for number in numbers))
 
 

@@ -148,7 +148,7 @@ class CompositeInput(MaskedInput):
         return {"parts": parts} | ({"pictures": pictures} if pictures else {})
 
 
-@takes(MaskedKeywords, max_calls=1024, batch_size=64)
+@takes(MaskedKeywords, max_calls=1100, batch_size=64)
 class CompositeExplainer(MaskedExplainer[CompositeInput]):
     r"""Explain predictions of a model of several inputs: words, superpixels, segments and columns together.
 
@@ -177,8 +177,8 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
     output, top, labels, link
         As for :class:`limes.ImageExplainer`.
     ridge, method, tolerance, max_calls, control, rng, batch_size, retry, contributions, threshold
-        As for :class:`limes.TextExplainer`. Where 2^d is at most ``max_calls``, the model is called on all
-        inputs, and the explanation is exact.
+        As for :class:`limes.TextExplainer`. Where 2^d + 8 is at most ``max_calls``, the model is called on
+        all inputs, and the explanation is exact.
 
     Raises
     ------

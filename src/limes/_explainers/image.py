@@ -146,7 +146,7 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         Images in one call of the model; memory grows with it, not with ``max_calls``.
     method, tolerance, max_calls, rng, retry, contributions, threshold
         As for :class:`limes.TabularExplainer`. A model that cannot be read is explained exactly, by calls
-        for all 2^d images, where these are at most ``max_calls``.
+        for all 2^d images, where these are at most ``max_calls``, less 8 for checks.
     control
         The control variate that reduces the sampler's variance: "none"; "logistic", a linear model of the log
         odds of probabilities; "kernel", kernels of superpixels that matter; "process", a Gaussian process,

@@ -60,8 +60,8 @@ from limes.models.forms._linked import Linked
 _PARTS = 4
 # Share of the sets whose sizes have KernelSHAP's law; steps of the search for τ²
 _FLAT, _BISECTIONS = 0.25, 40
-# Calls without which errors would say little
-FEWEST = 64
+# Calls without which errors would say little: 64, with those that check whether the model is a function
+FEWEST = 56
 # Units among which τ² is estimated: of the largest, twice as many of each next size; the fewest that are
 # shrunk at all
 _ALIKE, _FEWEST_SHRUNK = 16, 8
@@ -306,6 +306,8 @@ def account_of(
 ) -> LevelAccount:
     """Contributions by ``calls`` answers (n, k) of ``ask`` to pieces (n, m); ``whole`` (k,) is one of them.
 
+    ``ask`` knows that one.
+
     InputError where calls are too few.
     """
     pieces, d = units.of_pieces.size, int(units.of_pieces.max()) + 1
@@ -313,7 +315,8 @@ def account_of(
         return _enumerated(ask, units.refined(np.ones(d), pieces))
     if calls < FEWEST:
         raise InputError(
-            f"max_calls={calls} is too few for contributions at two levels; use at least {FEWEST}"
+            f"max_calls leaves {calls:,} calls for contributions at two levels, which need {FEWEST}: raise "
+            f"it by {FEWEST - calls}"
         )
     none = ask(np.zeros((1, pieces)))[0]
     shown, f = np.stack([np.zeros(pieces), np.ones(pieces)]), np.stack([none, whole])

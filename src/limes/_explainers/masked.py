@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -22,32 +22,17 @@ from limes._arrays import Bools, Floats, Ints, Objects, are_probabilities, finge
 from limes._checks import check_choice, check_count, check_size
 from limes._diagnostics.context import SubsetContext, source_of
 from limes._expectations.coalitions import SampledAccount
-from limes._expectations.controls.control import Control, if_better_than_linear, no_control
-from limes._expectations.controls.switches import gaussian_process, logistic_control, switch_kernels
-from limes._expectations.controls.tables import MarginControl
-from limes._expectations.moments import ExactMoments, Moments
-from limes._expectations.of_forms import exact_expectation
 from limes._expectations.sampled import (
     CALLS,
-    RepeatedExpectation,
     SampledExpectation,
     Sampling,
-    least_calls,
-    repeats_states,
 )
-from limes._expectations.word_effects import WordEffects, has_word_effects
 from limes._explainers.answers import LINKS, LinkedModel, check_labels, labels_of, positions_of
 from limes._explainers.backgrounds import BackgroundAnswers
 from limes._explainers.levels import Partition, explanation_fields, levels_of
-from limes._explainers.options import REQUESTED, SamplingOptions
+from limes._explainers.masked_model import MaskedModel, calls_of, known_sets
+from limes._explainers.options import SamplingOptions
 from limes._explainers.reading import (
-    SUBSET_DRAWS,
-    Read,
-    Reading,
-    check_draws,
-    exact_moments,
-    kept_features,
-    margin_of,
     subset_rows,
 )
 from limes._explainers.results import (
@@ -57,10 +42,8 @@ from limes._explainers.results import (
     compute_each,
     examined,
     misleading_surrogates,
-    odd_probabilities,
     repetitions,
     sampling_warnings,
-    score_warnings,
     unchanged_answers,
     with_account,
 )
@@ -69,33 +52,29 @@ from limes._explanation import Explanation
 from limes._explanation.drawing import Described
 from limes._explanation.fit import Fit
 from limes._explanation.record import RowWarning
-from limes._pipeline import Expectation, Fitted, fitted_at
+from limes._pipeline import Fitted, fitted_at
 from limes._threads import LRUCache, one_blas_thread, progress_of
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._weights import check_bandwidth
-from limes.exceptions import InputError, Interrupted, ModelError, NotReadableError, ReadMismatchError
+from limes.exceptions import InputError, Interrupted, ModelError
 from limes.models._calling.caller import (
     CHECK_CALLS,
-    Calls,
     ModelCaller,
     few_subsets,
-    repetition_warnings,
     spread_of_answers,
 )
-from limes.models._calling.outputs import SCORE, FirstAnswers, Output, add_up_to_one, resolve
+from limes.models._calling.counts import AnswerCount
+from limes.models._calling.outputs import Output, add_up_to_one, resolve
 from limes.models._identity import Predict
 from limes.models._images import columns, is_network
 from limes.models._reading import CannotRead, read_output, tolerance_of
 from limes.models.forms._base import Form
-from limes.models.forms._linked import Linked
 
 CONTROLS = ("none", "logistic", "kernel", "process", "margin")
 # Perturbed inputs on which form and model are compared
 CHECKED_ROWS = 16
 # Tolerance of contributions where none is given, as of rows that share a pool
 _ACCURACY = "1.5%"
-# Share of the calls that the mean answer over a background, with all hidden, takes
-_BASE_SHARE = 1 / 16
 
 _ENUMERATED = "the model was asked about every subset of the {}"
 
@@ -174,143 +153,6 @@ Item = TypeVar("Item", bound=Input)
 
 
 @dataclass(frozen=True)
-class _Verified:
-    """An exact expectation whose moments under one design were computed already."""
-
-    expectation: ExactMoments
-    design: ExchangeableDesign
-    computed: Moments
-
-    @property
-    def method(self) -> Literal["exact"]:
-        return "exact"
-
-    def moments(self, design: ExchangeableDesign, row: Floats | None = None) -> Moments:
-        return self.computed if design is self.design else self.expectation.moments(design, row)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class MaskedModel(Reading):
-    """A model bound to one input and read, as a function of rows z."""
-
-    whole: Floats | None = None  # its answer (1, ...) to the whole input, if it was asked already
-    often_linear: bool = False  # so often is a linear fit enough that kernels must predict better to be used
-    default_control: str = "kernel"  # what "auto" takes for models without a margin
-    adds_up: bool = True  # whether the answers together may be probabilities of classes, which add up to 1
-    link: str | None = None  # what makes probabilities of the network's logits
-    shown: FirstAnswers = field(default_factory=FirstAnswers)  # whether they are probabilities
-    exact: _Verified | None = None  # the form's expectation, once it was verified
-    words: Linked | None = None  # a form without an exact expectation that effects of words are sampled from
-    check_calls: int = 0  # what it cost to know the spread
-    first: Predict | None = None  # answers with everything from the first item of a background
-    items: int = 1  # of a background, all of which an answer of ``ask`` is the mean of
-    drawn: bool = False  # whether each answer has an item of a background, drawn for it
-    remark: str = ""  # on what is in no feature
-
-    @property
-    def is_function(self) -> bool:
-        return self.spread == 0.0 and not self.drawn
-
-    def seen_as(self, predictions: Floats) -> tuple[tuple[RowWarning, ...], Mapping[str, str]]:
-        """Warnings about answers (1, ...) that are no probabilities, and what the provenance has of them."""
-        scores = score_warnings(self.model, "" if self.link else self.output.method, self.shown, predictions)
-        if scores:
-            return scores, {"quantity": SCORE}
-        odd = odd_probabilities(predictions).get(0, ()) if self.adds_up else ()
-        return odd, {} if self.link is None else {"link": self.link, "quantity": "probability"}
-
-    def inputs(self, calls: Ints) -> Ints:
-        """Number of inputs behind some answers, of which that to the whole input is one."""
-        return np.where(calls > 0, 1 + self.items * (calls - 1), 0)
-
-    def verified(self, design: ExchangeableDesign) -> MaskedModel:
-        """Leave out a form whose exact moments disagree with the form itself."""
-        if self.form is None:
-            return self
-        try:
-            expectation, moments = exact_moments(self.form, design)
-            check_draws(moments, self.form.predict, design, kept_features(design), SUBSET_DRAWS)
-        except NotReadableError as reason:
-            if self.by_form is None or not has_word_effects(self.form):
-                return replace(self, form=None, reason=str(reason))
-            sampled = f"{reason} (sampled from the read model)"
-            return replace(self, form=None, words=self.form, reason=sampled)
-        except ReadMismatchError as reason:
-            return replace(self, form=None, by_form=None, reason=str(reason))
-        return replace(self, exact=_Verified(expectation, design, moments))
-
-    def expectation(
-        self, design: ExchangeableDesign, options: SamplingOptions, features: str = "features"
-    ) -> Expectation:
-        """The exact expectation of a verified form, or one that asks the model.
-
-        ``features`` is the word for features in messages of ``method="exact"``.
-        """
-        if self.exact is not None:
-            return self.exact
-        if self.words is not None and (options.method, options.control) == ("auto", "auto"):
-            return WordEffects(self.words, options.with_controls({"none": no_control}))
-        if options.method == "exact" and self.spread > 0.0:
-            raise NotReadableError(
-                f"method='exact' needs a model that repeats its answers: "
-                f"{repetition_warnings(self.spread)[0]}; or use method='auto', with error bars"
-            )
-        if options.method == "exact" and (self.drawn or design.states(options.sampling.max_calls) is None):
-            each = " with each item of the background" if self.drawn else ""
-            raise NotReadableError(
-                f"method='exact' needs a model that can be read: {self.why_sampled}; or a budget for all 2^d "
-                f"subsets of d = {design.size} {features}{each} (max_calls). Use method='auto' to sample it, "
-                "with error bars"
-            )
-        controls: dict[str, Control] = {
-            "none": no_control,
-            "logistic": logistic_control,
-            "kernel": if_better_than_linear(switch_kernels) if self.often_linear else switch_kernels,
-            "process": gaussian_process,
-        }
-        if self.margin is not None:
-            exact = exact_expectation(self.margin, ExchangeableDesign)
-            controls["margin"] = MarginControl(self.margin.predict, exact, rest=no_control)
-        # others take some tenths of a second, and are hardly better than a margin
-        auto = ("none", "logistic", self.default_control) if self.margin is None else ("none", "margin")
-        if self.margin is None and options.sampling.max_calls < least_calls(design.size):
-            # of few answers it leaves half of what others do
-            auto = ("none", "logistic", "process")
-        sampling = replace(
-            options.with_controls(controls, auto),
-            spread=np.inf if self.drawn else self.spread,
-            max_calls=options.sampling.max_calls // self.items,
-        )
-        if self.drawn:  # more items of the background make it more accurate
-            sampling = replace(sampling, repetitions=sampling.max_calls)
-        if not self.is_function and repeats_states(design, sampling.max_calls):
-            return RepeatedExpectation(self.ask, sampling)
-        return SampledExpectation(self.ask, sampling)
-
-    @property
-    def why_sampled(self) -> str:
-        return self.reason if self.form is None else REQUESTED
-
-    @classmethod
-    def read(cls, read: Read, unread: Mapping[str, Any] | None = None, **facts: Any) -> MaskedModel:
-        """Read a model; ``facts`` are fields, ``unread`` those of a model without a form."""
-        model = cls.of(read, **facts)
-        if model.form is None:
-            margin = margin_of(model.model, model.output, read)
-            return replace(model, margin=margin, **(unread or {}))
-        return replace(model, margin=model.form.margin) if isinstance(model.form, Linked) else model
-
-    def checked(
-        self, rows: Floats, answers: Floats, where: Callable[[int], str], ask: Predict | None = None
-    ) -> MaskedModel:
-        """Leave out a form that does not answer as the model does at rows; ``ask`` is then the model's."""
-        try:
-            return self.compared(rows, answers, where)
-        except ReadMismatchError as mismatch:
-            return replace(self.unread(str(mismatch)), ask=ask or self.ask)
-
-
-@dataclass(frozen=True)
 class MaskableModel:
     """A model, and which of its answers are explained; ``bind`` makes a `MaskedModel` of one input."""
 
@@ -346,14 +188,19 @@ class MaskableModel:
         link = self._link_of(whole, item)
         whole = whole if link is None else LINKS[link](whole)
         adds_up = link == "softmax" or (link is None and add_up_to_one(self.model, output))
+        outputs = np.size(whole)
+        is_picked = output.columns is not None  # as the caller picks columns itself
         output, names = self._chosen(output, whole, caller.names)
         picked, kept = (None, output.columns) if caller.is_score else (output.columns, None)
         caller = replace(caller, output=replace(output, columns=kept))
         ask: Predict = LinkedModel(caller, LINKS.get(link or ""), picked)
+        if not is_picked and output.columns is not None:
+            whole = np.ascontiguousarray(whole[:, output.columns])
         mean, hidden = ask, {}
         if item.draws > 1:
             answers = BackgroundAnswers(ask, item.draws, sampling.batch_size, sampling.seed)
-            drawn, mean = item.draws << item.size > sampling.max_calls, answers.mean
+            every = item.draws * ((1 << item.size) - 1)
+            drawn, mean = every > sampling.max_calls - 1 - CHECK_CALLS, answers.mean
             ask = answers.drawn if drawn else mean
             hidden = {"first": answers.first, "items": 1 if drawn else item.draws, "drawn": drawn}
 
@@ -373,7 +220,8 @@ class MaskableModel:
             ask=ask,
             tolerance=tolerance_of(self.model),
             outputs=names,
-            adds_up=adds_up and len(names) == np.size(whole),
+            whole=whole,
+            adds_up=adds_up and len(names) == outputs,
             link=link,
             shown=caller.first,
             **hidden,
@@ -436,6 +284,7 @@ class FittedItem(NamedTuple, Generic[Item]):
     predictions: Floats  # (1, ...)
     fitted: Fitted
     changes: Bools  # (d,) the features of the surrogate
+    calls: int  # answers that it took
 
 
 class MaskedExplainer(Described, ABC, Generic[Item]):
@@ -563,14 +412,20 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
 
     @one_blas_thread()
     def _fit(self, item: Item, changes: Bools | None = None, *, progress: bool = True) -> FittedItem[Item]:
-        changes = np.ones(len(item.names), dtype=np.bool_) if changes is None else changes
+        with AnswerCount().counting() as tally:
+            changes = np.ones(len(item.names), dtype=np.bool_) if changes is None else changes
+            return self._fitted(item, changes, tally, progress=progress)
+
+    def _fitted(self, item: Item, changes: Bools, tally: AnswerCount, *, progress: bool) -> FittedItem[Item]:
         names, design, model = self._bound(item, changes)
         predictions = model.ask(design.at_instance[None]) if model.whole is None else model.whole
         unfinished = self._unfinished.take(item.key)
         if unfinished is not None and answers_alike(unfinished[1], predictions, model.spread):
-            expectation = unfinished[0]
+            expectation, calls = unfinished[0]
+            tally.add(calls)
         else:
-            expectation = model.expectation(design, self._options, self._features)
+            sets = known_sets(model, design, predictions, self._options.sampling)
+            expectation = sets.expectation(design, self._options, self._features)
         try:
             fitted = fitted_at(
                 design,
@@ -581,9 +436,9 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
                 names=names,
             )
         except (ModelError, KeyboardInterrupt):
-            self._unfinished.put(item.key, (expectation, predictions))
+            self._unfinished.put(item.key, ((expectation, tally.rows), predictions))
             raise
-        return FittedItem(item, model, predictions, fitted, changes)
+        return FittedItem(item, model, predictions, fitted, changes, tally.rows)
 
     def _bound(self, item: Item, changes: Bools) -> tuple[tuple[str, ...], ExchangeableDesign, MaskedModel]:
         """The names and the law of the features that change the input, and the model of them."""
@@ -592,26 +447,29 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             kept = identified(changes)
             item, names = item.only(kept), tuple(compress(names, kept.tolist()))
         design = self._design(len(names), self._bandwidth)
-        model = self._bind(item)
+        with AnswerCount().counting() as binding:
+            model = self._bind(item)
         if self._options.method != "sampled":
             model = model.verified(design)
-        is_read = model.exact is not None or model.words is not None
-        return names, design, model if is_read else self._repeated(model, design)
+        if model.exact is not None or model.words is not None:
+            return names, design, model
+        model = replace(model, checks=model.checks + binding.rows + CHECK_CALLS)
+        return names, design, self._repeated(model, design)
 
     def _repeated(self, model: MaskedModel, design: ExchangeableDesign) -> MaskedModel:
         """The model with the spread of its answers; the first one is asked for it."""
-        calls = 0
 
         def check() -> float:
-            nonlocal calls
-            calls = CHECK_CALLS
             return spread_of_answers(model.first or model.ask, few_subsets(design.size), self._options.retry)
 
-        spread = self._repetition.get(None, check)
-        return replace(model, spread=spread, check_calls=calls)
+        return replace(model, spread=self._repetition.get(None, check))
 
     @one_blas_thread()
     def _explain_levels(self, item: Item, units: Partition, *, progress: bool) -> Explanation:
+        with AnswerCount().counting() as tally:
+            return self._leveled(item, units, tally, progress=progress)
+
+    def _leveled(self, item: Item, units: Partition, tally: AnswerCount, *, progress: bool) -> Explanation:
         options, sampling = self._options, self._options.sampling
         _, design, model = self._bound(item, np.ones(item.size, dtype=np.bool_))
         predictions = model.ask(design.at_instance[None]) if model.whole is None else model.whole
@@ -619,17 +477,18 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         rng = np.random.default_rng(streams(sampling.seed, fingerprint(design.at_instance), 1)[0])
         unfinished = self._unfinished.take(item.key)
         if unfinished is not None and answers_alike(unfinished[1], predictions, model.spread):
-            calls = unfinished[0]
+            calls, before = unfinished[0]
+            tally.add(before)
         else:
-            calls = _calls_of(by_form or model.ask, sampling, model)
+            calls = calls_of(by_form or model.ask, sampling, model)
+            calls.keep(design.at_instance[None], predictions)
+        most = sampling.max_calls if by_form else model.budget(options).states
         ask, whole = calls.one_pass(calls), predictions.reshape(-1)
         try:
-            with progress_of(shown=progress)(sampling.max_calls, CALLS) as calls.on_progress:
-                account = levels_of(
-                    model, lambda z: ask(z).reshape(len(z), -1), units, whole, sampling.max_calls, rng
-                )
+            with progress_of(shown=progress)(most, CALLS) as calls.on_progress:
+                account = levels_of(model, lambda z: ask(z).reshape(len(z), -1), units, whole, most, rng)
         except (ModelError, KeyboardInterrupt):
-            self._unfinished.put(item.key, (calls, predictions))
+            self._unfinished.put(item.key, ((calls, tally.rows), predictions))
             raise
         texts = (*self._remarks(item), *filter(None, [model.remark]))
         warnings, quantity = model.seen_as(predictions)
@@ -643,7 +502,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             self._feature,
             accuracy=sampling.accuracy,
             exact=exact,
-            calls=0 if by_form else len(calls) + 1 + model.check_calls,
+            calls=0 if by_form else tally.rows,
             spread=model.spread,
         )
         return Explanation(
@@ -661,7 +520,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         )
 
     def _to_explanation(self, fit: FittedItem[Item]) -> Explanation:
-        item, model, predictions, fitted, changes = fit
+        item, model, predictions, fitted, changes, calls = fit
         item = self._marked(item, model, identified(changes))
         sampling, limit, exact = self._options.sampling, self._options.threshold, fitted.sampled is None
         surrogates = np.reshape(fitted.at_instance, predictions.shape)
@@ -686,7 +545,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             warnings += identification_warning(item.names, self._changes(item), self._advice)
         enumerated = _ENUMERATED.format(self._features)
         fields |= {
-            "calls": model.inputs(fields["calls"]) + model.check_calls,
+            "calls": np.where(fields["calls"] > 0, calls, 0),
             "fit": Fit.of(
                 partial(self._fits, model, predictions, fitted, changes),
                 fields["values"].shape,
@@ -721,7 +580,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         design = self._design(fitted.surrogate.coef.shape[1], self._bandwidth)
         expectation = model.expectation(design, options, self._features)
         sampled = expectation if isinstance(expectation, SampledExpectation) else None
-        account = partial(self._account, model, prediction, design.size)
+        account = partial(self._account, model, predictions, fitted, design, sampled)
         return SubsetFits(
             model.form,
             model.ask,
@@ -734,35 +593,50 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             exact=model.exact,
             account=None if options.method == "exact" else account,
             spread=model.spread if self._is_asked(model) and not model.drawn else None,
+            witnesses=model.budget(options).witnesses,
         )
 
     def _is_asked(self, model: MaskedModel) -> bool:
         """Whether the model itself answers what is sampled."""
         return self._options.method == "sampled" or model.by_form is None
 
-    def _account(self, model: MaskedModel, prediction: Floats, d: int) -> SampledAccount:
-        """What samples the contributions to a prediction (k,), by a form where the model was read."""
-        sampling, tolerance = self._options.sampling, self._options.tolerance
+    def _account(
+        self,
+        model: MaskedModel,
+        predictions: Floats,
+        fitted: Fitted,
+        design: ExchangeableDesign,
+        sampled: SampledExpectation | None,
+    ) -> SampledAccount:
+        """What samples the contributions to a prediction (1, ...), by a form where the model was read."""
+        its, d = self._options, design.size
         by_form = None if self._is_asked(model) else model.by_form
-        model = replace(model, exact=None, ask=by_form or model.ask)
+        # a sample ends when it is accurate enough, also where coefficients use the whole budget
+        options = replace(its, method="auto", tolerance=its.tolerance or _ACCURACY)
+        budget, sample = model.budget(its), None
+        if by_form is not None:
+            model = replace(model, ask=by_form, checks=0)
+            spent, shared = model.budget(its).rest(d, 0), None
+        elif (shared := budget.split(d)) is None or sampled is None:
+            spent = budget.rest(d, int(fitted.moments.calls[0]))
+        else:
+            assert fitted.sampled is not None  # noqa: S101 - the model was sampled
+            spent, answers = shared, fitted.sampled.answers[0]
+            options = replace(options, tolerance=its.tolerance)  # what was answered costs nothing
+            sample = sampled.redraw(design, design.at_instance, len(answers))[0], answers
+        sets = known_sets(model, design, predictions, its.sampling, sample)
 
-        def sampler(design: ExchangeableDesign, calls: int) -> SampledExpectation:
-            # a sample ends when it is accurate enough, also where coefficients use the whole budget
-            options = replace(self._options, method="auto", tolerance=tolerance or _ACCURACY, max_calls=calls)
-            expectation = model.expectation(design, options, self._features)
-            assert isinstance(expectation, SampledExpectation)  # noqa: S101 - the model has no exact one
-            return expectation
+        def sampler(of_sets: ExchangeableDesign, calls: int) -> SampledExpectation:
+            drawn = None if shared is None else budget.drawn(design, spent)
+            return sets.sampled(of_sets, options, calls, drawn)
 
-        calls = _calls_of(model.ask, sampling, model)
         return SampledAccount.of(
             sampler,
-            calls,
-            prediction,
-            d,
-            sampling.max_calls,
+            calls_of(sets.ask if model.is_function else model.ask, its.sampling, model),
+            predictions.reshape(-1),
+            spent,
             is_function=model.is_function,
             asks=by_form is None,
-            share=_BASE_SHARE if model.drawn else 0.0,
         )
 
     @one_blas_thread()
@@ -782,10 +656,6 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             budget=calls,
             make_design=lambda bandwidth: self._design(d, bandwidth),
         )
-
-
-def _calls_of(ask: Predict, sampling: Sampling, model: MaskedModel) -> Calls:
-    return Calls(ask, batch_size=sampling.batch_size, retry=sampling.retry, is_function=model.is_function)
 
 
 def _plain(option: Any) -> Any:

@@ -51,14 +51,18 @@ class SamplingOptions:
     ----------
     method
         "exact" (an error where the model cannot be read), "sampled", or "auto". Texts and images whose 2^d
-        subsets are no more than ``max_calls`` are enumerated, which is exact for any model.
+        subsets are no more than ``max_calls``, less 8 for checks, are enumerated: exact for any model.
     tolerance
         Sampling stops when no coefficient's standard error is larger: a number in the output's units, or a
         share of the largest coefficient, "5%". None spends the budget, and ``explanation.converged`` judges
         it by 1.5 % of the largest coefficient.
     max_calls
-        Most answers of the model that one explanation rests on, whether other rows share them or not. Rows of
-        a table share one pool of answers if ``weights="bins"``, at least 1,024 answers are allowed, and
+        Most answers of the model that one row or input asks for in a call: for its prediction, checks,
+        coefficients and contributions, whether other rows share them or not. ``model_calls`` and
+        ``shared_calls`` add up to what was asked. Of a table half of what checks leave is for contributions
+        (all for coefficients with ``contributions=False``); inputs draw sets that serve both. What is read
+        later has what is left, or is refused. What was read of a model is compared with it beside this.
+        Rows of a table share one pool of answers if ``weights="bins"``, and
         enough of the pool lies near the explained row; a row takes the smallest pool that a first look at
         1,024 answers predicts to be accurate enough, or the next larger one until it is. None allows a
         pool 2,048 answers, 4,096 of more than 64 columns, and a row 4,096 alone: a pool doubles until
@@ -147,16 +151,6 @@ class SamplingOptions:
         if not available.keys() >= set(names):
             raise InputError("control='margin' needs a model with a margin that can be read; use 'auto'")
         return replace(self.sampling, controls={name: available[name] for name in names})
-
-    def of_table(self, columns: int, *, is_read: bool) -> Sampling:
-        """The sampler's options with the size of a table's pool; a read form answers without calls."""
-        if self.has_limits or is_read:
-            return self.sampling
-        return replace(self.sampling, max_shared=unasked_calls(columns)[0])
-
-    def walked(self, columns: int) -> int:
-        """Most calls for a row's contributions."""
-        return self.sampling.max_calls if self.has_limits else unasked_calls(columns)[1]
 
 
 class SamplingKeywords(TypedDict, total=False):

@@ -36,7 +36,7 @@ _MANY_CHANNELS = 24
 _ONE_SEGMENT = "the whole series is one segment: its coefficient compares the series with its fill"
 
 
-@takes(MaskedKeywords, max_calls=1024, batch_size=256)
+@takes(MaskedKeywords, max_calls=1100, batch_size=256)
 class SeriesExplainer(MaskedExplainer["SplitSeries"]):
     r"""Explain predictions on time series, by segments of time or bands of frequencies.
 

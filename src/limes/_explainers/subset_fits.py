@@ -99,7 +99,8 @@ class SubsetFits:
     ``form`` was read, or ``ask`` (m, d) -> (m, ...) is a black box, and ``sampled`` its expectation where not
     all sets were enumerated. ``exact`` is the expectation of a form that was verified, and ``account`` makes
     what samples contributions, None with method="exact". ``spread`` is that of a model which is asked, None
-    of a form. ``changes`` are the features of the design among all, None if it has them all.
+    of a form; it is asked about ``witnesses`` again before contributions are computed later. ``changes`` are
+    the features of the design among all, None if it has them all.
     """
 
     is_quick = True
@@ -119,11 +120,13 @@ class SubsetFits:
         exact: ExactMoments | None = None,
         account: Callable[[], SampledAccount] | None = None,
         spread: float | None = None,
+        witnesses: int = WITNESSES,
     ) -> None:
         self._form, self._ask, self._sampled, self._fitted = form, ask, sampled, fitted
         self._predict = ask if form is None else form.predict
         self._design, self._seed = design, seed
-        self._prediction, self._exact, self._account, self._spread = prediction, exact, account, spread
+        self._prediction, self._exact, self._account = prediction, exact, account
+        self._spread, self._witnesses = spread, witnesses
         self._changes = np.ones(design.size, dtype=np.bool_) if changes is None else changes
         self._places = np.flatnonzero(identified(self._changes))
         sizes = [np.abs(numbers[0].reshape(-1)) for numbers in (fitted.moments.mean, fitted.at_instance)]
@@ -196,7 +199,7 @@ class SubsetFits:
             if self._account is None:
                 raise
             account = None
-        if account is None and not is_current:
+        if account is None and not is_current and "_sampled_contributions" not in vars(self):
             self._check_current()
         return (account or self._sampled_contributions).take(np.asarray(rows))
 
@@ -205,9 +208,12 @@ class SubsetFits:
         sampled = self._fitted.sampled
         if self._spread is None or sampled is None or isinstance(self._sampled, RepeatedExpectation | None):
             return
-        design, answers = self._design, sampled.answers[0][:WITNESSES]
+        design, answers = self._design, sampled.answers[0][: self._witnesses]
         sets = self._sampled.redraw(design, design.at_instance, len(answers))[0][: len(answers)]
-        if not Witnesses(self._ask, sets, answers, rounding_of(answers), self._spread).repeat():
+        witnesses = Witnesses(self._ask, sets, answers, rounding_of(answers), self._spread)
+        with self._account_by_calls.tally.counting():
+            is_current = witnesses.repeat()
+        if not is_current:
             raise InputError(FITTED_AGAIN)
 
     @one_blas_thread()

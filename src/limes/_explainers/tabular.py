@@ -39,8 +39,9 @@ from limes._pipeline import CutShort, Fitted, Method, RefusedRowsError
 from limes._threads import one_blas_thread, progress_of
 from limes.designs._joint import JointDesign
 from limes.designs._product import FeatureNumbers, ProductDesign, ProductFamily
-from limes.exceptions import InputError
+from limes.exceptions import InputError, ModelError
 from limes.models._calling.caller import names_of_answers, repetition_warnings
+from limes.models._calling.counts import AnswerCount
 from limes.models._calling.outputs import behind_method, positions_of_names
 from limes.models._identity import few_rows
 
@@ -112,16 +113,16 @@ class TabularExplainer(Described):
         0, or the penalty of ``lime``'s own fit on 5000 rows (``lime`` uses 1).
     method, tolerance, max_calls, rng, batch_size, retry
         How a model that cannot be read is sampled: "exact", "sampled" or "auto"; the largest standard error
-        of a coefficient, a number or "5%" of the largest coefficient; the most answers of the model that an
-        explanation rests on; the seed; how many rows at once; and when a failed batch is tried again. See
-        :class:`limes._explainers.options.SamplingOptions`. With bins, rows share one pool of answers
+        of a coefficient, a number or "5%" of the largest coefficient; the most answers of the model that a
+        row asks for, contributions included; the seed; how many rows at once; and when a failed batch is
+        tried again. See :class:`limes._explainers.options.SamplingOptions`. With bins, rows share one pool
         (``pool_calls``, ``explanation.shared_calls``), so that a thousand rows cost no more than one; rows in
         rare cells or under a narrow bandwidth, and all rows without bins, are sampled each by itself.
     contributions
         When ``explanation.contributions`` are computed. "auto": exact ones when they are first read or
         shown; those that need calls of the model at once for up to 20 rows, else when they are first read.
-        True: at once for all rows. False: only when they are read; no output shows them before. They take
-        up to ``max_calls`` calls a row in addition to those for coefficients; without ``max_calls`` and
+        True: at once for all rows. False: only when they are read; no output shows them before. They have
+        what coefficients leave of ``max_calls``, about half unless False; without ``max_calls`` and
         ``tolerance`` up to 2,800, or 800 for more than 64 columns. For more than 100 columns they are
         computed only when they are read, with up to 4,096 calls a row.
     threshold
@@ -205,9 +206,13 @@ class TabularExplainer(Described):
         automatic = isinstance(bins, str) and bins == "auto"
         passed, (model, output) = model, behind_method(model, output)
         self._background = Table.fit(background, categorical=categorical).for_model(model)
-        output = positions_of_names(
-            model, output, lambda: names_of_answers(model, self._background.decode, self._background.matrix)
-        )
+        self._probed = AnswerCount()  # what is asked beside rows that are explained, and their pool
+        with AnswerCount().counting() as count:
+            output = positions_of_names(
+                model,
+                output,
+                lambda: names_of_answers(model, self._background.decode, self._background.matrix),
+            )
         self._options = TabularOptions(
             output=output,
             bins="quartile" if automatic else bins,
@@ -225,7 +230,8 @@ class TabularExplainer(Described):
         self._errors = check_choice("errors", errors, ("raise", "row"))
         self._explained = model
         self._is_reproducible = False
-        self._model = TabularModel.fit(model, self._background, self._options)
+        self._named = count.rows  # what the names of outputs took
+        self._model = TabularModel.fit(model, self._background, self._options, calls=self._named)
         self._suggestion: DesignSuggestion | None = None
         if automatic:
             # the design that fits best at some rows of the background
@@ -251,10 +257,12 @@ class TabularExplainer(Described):
     def pool_calls(self) -> int:
         """Model calls that all explained rows share: the pool's, if there is one.
 
-        Eight of them check whether the model is a function, by four inputs twice each, and eight in each call
-        whether it was fitted again.
+        Ten of them check what the model answers, and whether it is a function, by four inputs twice each, and
+        eight in each call whether it was fitted again. Those about rows that were only looked at (``design``,
+        ``features``) are among them.
         """
-        return self._model.bound.pool_calls
+        bound = self._model.bound
+        return bound.pool_calls + (self._probed.rows if bound.asks else 0)
 
     @property
     def model_warnings(self) -> tuple[str, ...]:
@@ -284,7 +292,10 @@ class TabularExplainer(Described):
         if len(self._model.bound.reading.outputs) == 1:
             return [0]
         # a few answers tell whether those of a function are probabilities
-        return shown_of(self._model.bound.predict_all(self._background.matrix[:_PROBED]))
+        bound = self._model.bound
+        most = _PROBED if bound.budget.most is None else min(_PROBED, max(2, bound.budget.again))
+        with self._probed.counting():
+            return shown_of(bound.predict_all(self._background.matrix[:most]))
 
     @property
     def contributions(self) -> str | bool:
@@ -346,8 +357,18 @@ class TabularExplainer(Described):
 
     @one_blas_thread()
     def _fit(self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1) -> TabularFit:
-        model, encoded, predictions = self._current(X)
+        before = self._model.bound
+        with AnswerCount().counting() as count:
+            try:
+                model, encoded, predictions = self._current(X)
+            except ModelError:
+                self._probed.add(count.rows)
+                raise
         rows, names = encoded.matrix, row_names(X, ids, encoded)
+        # beside the rows themselves, and what a new reading of the model counts
+        read = 0 if model.bound is before else model.bound.checks.rows
+        again = max(0, count.rows - len(rows) - read)
+        self._probed.add(again)
         cells = model.family.cells(rows)
         try:
             fitted = model.pipeline.explain(
@@ -360,23 +381,31 @@ class TabularExplainer(Described):
         except (CutShort, RefusedRowsError) as stop:
             some, at = None, stop.rows
             if stop.fitted is not None:
-                some = TabularFit(model, rows[at], cells[at], predictions[at], stop.fitted, names.at(at))
+                some = TabularFit(
+                    model, rows[at], cells[at], predictions[at], stop.fitted, names.at(at), again
+                )
             if isinstance(stop, RefusedRowsError):
                 if some is not None and self._errors == "row":
                     return some._replace(names=names.without(stop.reasons))
                 raise refused(stop, names.ids, some and self._to_explanation(some)) from stop
             partial = None if some is None else self._to_explanation(some)
             raise interrupted(stop.__cause__, partial, len(rows)) from stop.__cause__
-        return TabularFit(model, rows, cells, predictions, fitted, names)
+        return TabularFit(model, rows, cells, predictions, fitted, names, again)
 
     def _to_explanation(self, fit: TabularFit) -> Explanation:
-        model, rows, cells, predictions, fitted, row_names = fit
+        model, rows, cells, predictions, fitted, row_names, again = fit
         # of long tables the answers to rows' own draws would fill the memory
         kept = fitted if model.keeps_answers else fitted.without_answers()
         fits = partial(model.fits, rows, cells, kept, predictions)
         reason = reason_of(fitted.refusals, len(rows)) or model.bound.reading.reason
+        asks = model.bound.asks and not fitted.refusals
+        fields = fitted.explanation_fields(asks=asks)
+        if asks and fitted.sampled is not None:
+            # one is the prediction
+            fields["calls"] = fitted.moments.calls + 1
+            fields["shared_calls"] = model.bound.shared_calls(fitted.moments.shared) + again
         return Explanation(
-            **fitted.explanation_fields(asks=model.bound.asks and not fitted.refusals),
+            **fields,
             predictions=predictions,
             feature_names=model.table.names,
             output_names=model.bound.reading.outputs,
@@ -409,7 +438,7 @@ class TabularExplainer(Described):
         if model is present:
             # the new model may take other columns for categories
             also = self._background.encode(model.table.decode(few_rows(encoded.matrix)))
-        model = TabularModel.fit(self._explained, self._background, self._options, also)
+        model = TabularModel.fit(self._explained, self._background, self._options, also, calls=self._named)
         self._model = model = model.reproducible() if self._is_reproducible else model
         model, encoded = model.encoded(X, self._errors)
         return model, encoded, model.bound.predict_all(encoded.matrix)
@@ -448,7 +477,7 @@ class TabularExplainer(Described):
         compared = reading if is_trial and reading.form is not None else None
         # a form that was compared is about the columns as they were read
         table = self._background if compared is None else self._model.table
-        model = TabularModel.fit(self._explained, table, options, compared=compared)
+        model = TabularModel.fit(self._explained, table, options, compared=compared, calls=self._named)
         vars(other).pop("reproducible", None)  # computed of this design
         model = model.reproducible() if self._is_reproducible else model
         vars(other).update(_options=options, _model=model, _suggestion=None)
@@ -459,9 +488,14 @@ class TabularExplainer(Described):
         """The options ``bins`` and ``bandwidth``, with the number that the default stands for."""
         return {"bins": self._options.bins, "bandwidth": float(self._model.family.weights.bandwidth)}
 
+    def _looked_at(self, X: Any) -> tuple[TabularModel, EncodedRows, Floats]:
+        """The same for rows that are not explained: what is asked about them counts as shared."""
+        with self._probed.counting():
+            return self._current(X)
+
     def model_at(self, X: Any) -> tuple[TabularModel, Floats]:
         """Return the present model, and rows ``X`` encoded, (n, d)."""
-        model, encoded, _ = self._current(X)
+        model, encoded, _ = self._looked_at(X)
         return model, encoded.matrix
 
     @property
@@ -484,13 +518,13 @@ class TabularExplainer(Described):
         >>> explainer.design(np.zeros(4)).inclusion.round(2)
         array([0.79, 0.79, 0.79, 0.79])
         """
-        model, encoded, _ = self._current(row)
+        model, encoded, _ = self._looked_at(row)
         return model.law.at(encoded.matrix[0])
 
     @one_blas_thread()
     def features(self, X: Any) -> FeatureNumbers:
         """Return moments of the features of rows ``X``, (n, d) each: E_w h, Var_w h, h at the row."""
-        model, encoded, _ = self._current(X)
+        model, encoded, _ = self._looked_at(X)
         rows = encoded.matrix
         if isinstance(model.law, ProductFamily) and model.law.by_cell:
             return model.law.features(model.law.cells(rows))
@@ -550,3 +584,4 @@ class TabularFit(NamedTuple):
     predictions: Floats  # (n, ...)
     fitted: Fitted
     names: RowNames
+    again: int  # rows that were asked about beside these and the pool

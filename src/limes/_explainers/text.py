@@ -18,11 +18,8 @@ import numpy as np
 from limes._arrays import Bools, Floats, Ints
 from limes._diagnostics.context import SubsetContext
 from limes._explainers.levels import Words, check_hierarchy
-from limes._explainers.masked import (
-    CHECKED_ROWS,
-    MaskedExplainer,
-    MaskedModel,
-)
+from limes._explainers.masked import CHECKED_ROWS, MaskedExplainer
+from limes._explainers.masked_model import MaskedModel
 from limes._explainers.options import SamplingKeywords, complete, takes
 from limes._explainers.reading import check_agreement, subset_rows
 from limes._explainers.splits import WORD, Spans, of_tokens, sentences, splitter
@@ -56,7 +53,7 @@ from limes.models.readers.sklearn_text import (
 )
 
 
-@takes(SamplingKeywords, max_calls=4096)
+@takes(SamplingKeywords, max_calls=4200)
 class TextExplainer(MaskedExplainer[Document]):
     r"""Explain predictions on texts by LIME's limit: exactly where the model can be read.
 
@@ -113,7 +110,7 @@ class TextExplainer(MaskedExplainer[Document]):
         0, or the penalty of ``lime``'s own fit on 5000 rows (``lime`` uses 1).
     method, tolerance, max_calls, rng, batch_size, retry, contributions, threshold
         As for :class:`limes.TabularExplainer`. A model that cannot be read is explained exactly, by calls
-        for all 2^d deletions, where these are at most ``max_calls``.
+        for all 2^d deletions, where these are at most ``max_calls``, less 8 for checks.
     control
         The control variate that reduces the sampler's variance: "none"; "logistic", a linear model of the
         log odds of probabilities; "kernel", kernels of words that matter; "process", a Gaussian process,
@@ -348,7 +345,9 @@ def read_text_model(model: TextModel, output: Output, document: Document) -> Mas
         return sparse
 
     ask = with_strings if words.grams is not None else lambda z: chosen()(z)
-    bound = MaskedModel.read(read, ask=ask, tolerance=tolerance, **facts)
+    bound = MaskedModel.read(
+        read, ask=ask, tolerance=tolerance, checks=0 if words.grams is not None else len(rows), **facts
+    )
     return bound.checked(rows, answers, where, ask=with_strings)
 
 

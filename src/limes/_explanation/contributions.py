@@ -30,7 +30,7 @@ class Contributions:
 
     They are exact where the model was read and the integral has a closed form. Else walks estimate them: the
     row's values replace those of a drawn row one after the other, in random order, until standard errors are
-    below the explainer's ``tolerance``, or 1.5 % of the largest contribution, or ``max_calls`` are used.
+    below the explainer's ``tolerance``, or 1.5 % of the largest contribution, or the row's calls are used.
     Probabilities of boosted trees, whose margin is read, are walked without a call: errors are mostly below
     1 % of the largest contribution.
     Under ``law="joint"`` the rows are the background's own, with their weights; for an infinite bandwidth
@@ -39,7 +39,7 @@ class Contributions:
 
     Of words, superpixels, segments and parts of several inputs the game is v(S) = f(S shown, all others
     hidden), whatever the bandwidth. They are exact wherever the coefficients are. Else weighted least squares
-    estimate them from answers to subsets, to the same tolerance, by at most ``max_calls`` further calls.
+    estimate them from answers to subsets, those of the coefficients, within ``max_calls`` for both.
 
     Attributes
     ----------

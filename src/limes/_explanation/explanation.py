@@ -74,13 +74,14 @@ class Explanation(Page):
     reason : str
         Why the explanation is sampled; or why it is exact although the model was not read.
     calls, row_converged : (n,)
-        Model calls for this row alone; whether it is exact or accurate, see ``converged``.
+        Model calls for this row alone: its prediction, and what its coefficients rest on; those for
+        contributions are in ``contributions.calls``. Whether it is exact or accurate, see ``converged``.
     row_warnings : n tuples of texts
         Warnings about each row, which all media show; each has a ``code`` and the names of the ``outputs``
         that it is about, none for all. Those that need R² are added when they are first read.
     shared_calls : (n,), or None
-        Model calls that a row shares with others: the size of the pool that it was sampled from, 0 where it
-        was sampled by itself; None where exact.
+        Model calls that a row shares with others: for the pool that it was sampled from, and for checks;
+        None where exact.
     effective_rows : (n,), or None
         Effective sample size (Σ w)² / Σ w² of the perturbed rows behind each row; None where exact.
     shares, share_errors : (n, d) or (n, d, k), or None
@@ -194,8 +195,11 @@ class Explanation(Page):
 
     @property
     def model_calls(self) -> int:
-        """Model calls of all rows together, without those that rows share (``shared_calls``)."""
-        return int(self.calls.sum())
+        """Model calls of all rows, those for contributions included, without those that rows share.
+
+        Together with ``shared_calls`` they are the rows that the model was asked about.
+        """
+        return int(self.calls.sum()) + (0 if self.account is None else int(self.account.calls.sum()))
 
     @property
     def converged(self) -> bool:

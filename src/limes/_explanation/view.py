@@ -536,8 +536,8 @@ def method_line(explanation: Explanation, row: int | None = None) -> str:
     calls = int(explanation.calls[rows].sum())
     shared = 0 if explanation.shared_calls is None else int(explanation.shared_calls[rows].max(initial=0))
     spent, reason = count(calls, "model call"), one_line(explanation.reason)
-    if calls < explanation.model_calls:
-        spent += f" ({explanation.model_calls:,} for all {len(explanation):,} rows)"
+    if calls < (total := int(explanation.calls.sum())):
+        spent += f" ({total:,} for all {len(explanation):,} rows)"
     if explanation.method == "exact":
         how = reason or "read off the model"
         if explanation.certificates:
@@ -549,10 +549,8 @@ def method_line(explanation: Explanation, row: int | None = None) -> str:
     if explanation.reason.endswith(_OF_FORM):
         advice = "; its margin is exact: output='margin'" if "output='margin'" in reason else why
         return f"sampled from the model as it was read, no model calls{advice}"
-    if not shared:
-        return f"sampled with {spent}{why}"
-    alone = f", and {spent}" if calls else ""
-    return f"sampled from a pool of {count(shared, 'model call')} that rows share{alone}{why}"
+    both = f", and {shared:,} that rows share" if shared else ""
+    return f"sampled with {spent}{both}{why}"
 
 
 def account_line(explanation: Explanation, account: Contributions | None) -> str:

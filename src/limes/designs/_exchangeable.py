@@ -373,6 +373,18 @@ class ExchangeableDesign:
         """Return sequences of replicates of rows of w, all of the same weight, one of each of ``streams``."""
         return SubsetRows(self, streams)
 
+    @classmethod
+    def between(cls, designs: Sequence[ExchangeableDesign]) -> ExchangeableDesign:
+        """Return a design whose law is the mean of those of several, of one size: it serves all of them."""
+        with np.errstate(divide="ignore"):
+            return cls(Counts(np.log(np.mean([design.counts.law for design in designs], axis=0)), 0.0))
+
+    def weights(self, design: ExchangeableDesign, z: Floats) -> Floats:
+        """How much likelier rows z (n, d) are under another design, (n,): by how many are removed."""
+        law = self.counts.law
+        ratio = np.divide(design.counts.law, law, out=np.zeros_like(law), where=law > 0)
+        return np.asarray(ratio[self.size - z.sum(axis=1).astype(np.int64)])
+
     def states(self, most: int) -> tuple[Floats, Floats, Floats] | None:
         """Every z (2^d, d), its probability (2^d,), and W (d, 2^d) with β = W f; None if more than ``most``.
 

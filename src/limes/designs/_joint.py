@@ -162,6 +162,12 @@ class JointFamily:
 
     product: ProductFamily  # the background's cells, and its law with independent columns
     rows: Floats  # the background, (n, d)
+    population: int = 0  # rows that these were drawn from, without replacement; 0 where they are all
+
+    @property
+    def omitted(self) -> float:
+        """Share of the background that was left out."""
+        return 1.0 - len(self.rows) / max(self.population, len(self.rows))
 
     @cached_property
     def codes(self) -> Ints:

@@ -218,21 +218,26 @@ class Witnesses:
     answers: Floats  # (m, ...), or to the first of the rows
     moved: Floats  # by how much those moved when they were repeated at once, (...)
     spread: float  # of a random model's answers; 0 of a function
-    calls: int = 0  # rows that were asked about again
 
     @classmethod
     def of(
-        cls, ask: Predict, background: Floats, answered: tuple[Floats, Floats, Floats], spread: float
+        cls,
+        ask: Predict,
+        background: Floats,
+        answered: tuple[Floats, Floats, Floats],
+        spread: float,
+        count: int = WITNESSES,
     ) -> Witnesses:
         """Take rows with answers, and what these moved by, and add others of a background (n, d)."""
         rows, answers, moved = answered
-        places = np.linspace(0, len(background) - 1, WITNESSES - len(rows) + 2)[1:-1]
+        rows, answers = rows[:count], answers[:count]
+        places = np.linspace(0, len(background) - 1, count - len(rows) + 2)[1:-1]
         both = np.concatenate([rows, background[places.astype(np.int64)]])
         return cls(ask, both, answers, moved, spread)
 
     def repeat(self) -> bool:
         """Ask again, and return whether the model is the same; one that varies more than it did is."""
-        present, before = self._answers_again(), self.answers
+        present, before = self.ask(self.rows), self.answers
         if present.shape[1:] != before.shape[1:]:
             return False
         apart = np.abs(present[: len(before)] - before).max(axis=0)
@@ -240,15 +245,11 @@ class Witnesses:
             self.answers = before if len(before) == len(present) else present
             return True
         # a new fit repeats its answers
-        again = np.abs(self._answers_again() - present).max(axis=0)
+        again = np.abs(self.ask(self.rows) - present).max(axis=0)
         if (again <= self.allowed).all():
             return False
         self.moved = np.maximum(self.moved, apart)
         return True
-
-    def _answers_again(self) -> Floats:
-        self.calls += len(self.rows)
-        return self.ask(self.rows)
 
     @property
     def allowed(self) -> Floats:
@@ -284,11 +285,6 @@ class Watch:
     def unchanged(self, rows: Floats) -> bool:
         """Return whether the model is the one that was read, as far as explained rows (n, d) show it."""
         return self.same_state() and self.repeats() and self.agrees(rows)
-
-    @property
-    def calls(self) -> int:
-        """Rows that a model was asked about again."""
-        return 0 if self.witnesses is None else self.witnesses.calls
 
     @property
     def tolerated(self) -> Floats | float:

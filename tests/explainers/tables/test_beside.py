@@ -208,7 +208,14 @@ def test_errors_of_sampled_effects_cover(factor):
         truths = [beside.truth(answers, laws_around(row, nu, edges, smooth)) for row in ROWS]
         for seed in range(repeats(200, 2)):
             explainer = limes.TabularExplainer(
-                model, TABLE, law="empirical", bandwidth=nu, rng=seed, max_calls=1024, **options
+                model,
+                TABLE,
+                law="empirical",
+                bandwidth=nu,
+                rng=seed,
+                max_calls=1104,
+                contributions=False,
+                **options,
             )
             explanation = explainer(ROWS, progress=False)
             for i, truth in enumerate(truths):

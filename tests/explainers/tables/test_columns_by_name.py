@@ -77,7 +77,7 @@ def is_ambiguous(kind, j):
 
 def explainer(kind, **options):
     return limes.TabularExplainer(
-        model, frame(kind), max_calls=64, control="none", contributions=False, **options
+        model, frame(kind), max_calls=128, control="none", contributions=False, **options
     )
 
 

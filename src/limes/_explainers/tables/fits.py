@@ -297,7 +297,7 @@ class _Accounts(ABC):
     def _exact_contributions(self, at: Ints) -> RowContributions: ...
 
     @abstractmethod
-    def _walked_to(self, row: int, others: Others | None) -> RowContributions: ...
+    def _walked_to(self, row: int, others: Others | None, *, is_current: bool) -> RowContributions: ...
 
     def _others(self, rows: Ints) -> Sequence[Others | None]:
         """Control variates of each row's walks."""
@@ -317,10 +317,9 @@ class _Accounts(ABC):
             exact = np.setdiff1d(read, [*refused])
             parts += [self._exact_contributions(exact)] if exact.size else []
         pending = np.setdiff1d(missing, exact)
-        if pending.size and not is_current and self.walks is not None and self.walks.check is not None:
-            self.walks.check()
         for row, others in zip(pending.tolist(), self._others(pending), strict=True):
-            self._walked[row] = self._walked_to(row, others)
+            self._walked[row] = self._walked_to(row, others, is_current=is_current)
+            is_current = True
         walked = np.setdiff1d(rows, exact)
         parts += [self._walked[row] for row in walked.tolist()]
         place = {row: i for i, row in enumerate([*exact.tolist(), *walked.tolist()])}
@@ -348,6 +347,7 @@ class TableFits(_Accounts):
     sampling: Any  # what sampled it, or the rows that the exact expectation refused
     predictions: Floats  # (n, ...)
     walks: Walks | None  # to the model, or to the form if it was read; None with method="exact"
+    spent: Ints  # calls that each row rests on already, where one bound is set for all
     _walked: dict[int, RowContributions] = field(default_factory=dict, init=False)
     _fidelities: dict[int, tuple[Floats, Floats]] = field(default_factory=dict, init=False)
     _additive: LRUCache[int, AdditiveFit] = field(default_factory=lambda: LRUCache(_MOST_EFFECTS), init=False)
@@ -439,14 +439,16 @@ class TableFits(_Accounts):
         assert form is not None  # noqa: S101 - these rows were not sampled
         return exact_contributions(form.form, form.expectation, self.account(), self.x[at], self.cells[at])
 
-    def _walked_to(self, row: int, others: Others | None) -> RowContributions:
+    def _walked_to(self, row: int, others: Others | None, *, is_current: bool) -> RowContributions:
         assert self.walks is not None  # noqa: S101 - `Explanation`s of method="exact" have no sampled rows
         family = self.account()
         # the mean that coefficients rest on, where it is exact and of the same law
         knows_mean = family is self.family and not self._is_sampled(row)
         mean = self.fitted.moments.mean[row].reshape(-1) if knows_mean else None
         starts = ProductStarts(family.at(self.x[row]), mean)
-        return self.walks.at(self.x[row], self.predictions[row].reshape(-1), starts, others)
+        spent = int(self.spent[row])
+        prediction = self.predictions[row].reshape(-1)
+        return self.walks.at(self.x[row], prediction, starts, others, spent, is_current=is_current)
 
     def _others(self, rows: Ints) -> Sequence[Others | None]:
         """Control variates of each row's walks: margins behind predictions, or trees fitted to the pool."""
@@ -458,7 +460,7 @@ class TableFits(_Accounts):
     def _trees(self, row: int) -> Others | None:
         if not isinstance(self.sampling, PooledExpectation) or not self._is_sampled(row):
             return None
-        if self.walks is None or self.walks.sampling.max_calls < _WORTH_TREES:
+        if self.walks is None or self.walks.sampling.max_calls - self.spent[row] < _WORTH_TREES:
             return None
         # the pool of its coefficients, whatever other rows needed
         size = int(self.fitted.moments.shared[row])
@@ -748,6 +750,7 @@ class JointFits(_Accounts):
     fitted: Fitted
     predictions: Floats  # (n, ...)
     walks: Walks | None
+    spent: Ints  # calls that each row rests on already, where one bound is set for all
     _walked: dict[int, RowContributions] = field(default_factory=dict, init=False)
     _effects: LRUCache[bytes, JointEffects] = field(
         default_factory=lambda: LRUCache(_MOST_EFFECTS), init=False
@@ -788,11 +791,14 @@ class JointFits(_Accounts):
         assert exact is not None  # noqa: S101 - these rows were not sampled
         return exact.at(self.x[at], self.cells[at])
 
-    def _walked_to(self, row: int, others: Others | None) -> RowContributions:
+    def _walked_to(self, row: int, others: Others | None, *, is_current: bool) -> RowContributions:
         assert self.walks is not None  # noqa: S101 - the joint law is never exact
         family, x = self.expectation.family, self.x[row]
-        starts = OccurringStarts(family.rows, self.expectation.answers, family.around(self.cells[row]))
-        return self.walks.at(x, self.predictions[row].reshape(-1), starts, others)
+        around = family.around(self.cells[row])
+        starts = OccurringStarts(family.rows, self.expectation.answers, around, family.omitted)
+        spent = int(self.spent[row])
+        prediction = self.predictions[row].reshape(-1)
+        return self.walks.at(x, prediction, starts, others, spent, is_current=is_current)
 
     def _at(self, row: int) -> JointEffects:
         cells = self.cells[row]

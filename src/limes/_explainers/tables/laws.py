@@ -45,8 +45,8 @@ Writer: TypeAlias = Callable[[Any, Floats | None], list[str]]
 TABLE_LAWS = (*LAWS, "joint")
 # Unless the user names a law: LIME's for its coefficients, and the background's own values for contributions
 _OF_COEFFICIENTS, _OF_CONTRIBUTIONS = "truncnorm", "empirical"
-# Rows of a larger background that the joint law uses, unless max_calls says otherwise: around each explained
-# row all of them are compared with it
+# Rows of a larger background that the joint law uses, fewer where the model may be asked about fewer:
+# around each explained row all of them are compared with it
 _MOST_ROWS = 1 << 17
 # Key of the stream that chooses them, where those of explained rows have the row's hash
 _KEY = 0x6A6F696E
@@ -155,15 +155,16 @@ class TabularOptions:
             held=held if held.any() else None,
         )
 
-    def family(self, product: ProductFamily, background: Floats) -> Family:
+    def family(self, product: ProductFamily, background: Floats, most: int) -> Family:
+        """The designs that explain rows; those of the joint law have ``most`` background rows at most."""
         if not self.is_joint:
             return product
-        most = self.sampling.max_calls or _MOST_ROWS
-        if len(background) > most:
+        population, most = len(background), min(most, _MOST_ROWS)
+        if population > most:
             (stream,) = streams(self.sampling.sampling.seed, _KEY, 1)
             chosen = np.random.default_rng(stream).choice(len(background), most, replace=False)
             background = background[np.sort(chosen)]
-        return JointFamily(product, background)
+        return JointFamily(product, background, population)
 
 
 def slopes_of(table: Table, family: ProductFamily) -> dict[str, Any]:

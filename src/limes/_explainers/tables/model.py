@@ -27,7 +27,8 @@ from limes._expectations.of_forms import exact_expectation
 from limes._expectations.pooled import PooledExpectation, sampler
 from limes._expectations.sampled import SampledExpectation
 from limes._expectations.variance import CellEffects
-from limes._expectations.walks import Walks, least_walked
+from limes._expectations.walks import Walks
+from limes._explainers.budget import TableBudget
 from limes._explainers.options import REQUESTED, SamplingOptions
 from limes._explainers.reading import (
     NO_EXPECTATION,
@@ -68,7 +69,6 @@ from limes.designs._product import ProductDesign, ProductFamily
 from limes.designs._weights import BinWeights
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
 from limes.models._calling.caller import (
-    CHECK_CALLS,
     ModelCaller,
     RowwisePredictions,
     few_inputs,
@@ -76,6 +76,7 @@ from limes.models._calling.caller import (
     spread_of,
     with_retries,
 )
+from limes.models._calling.counts import AnswerCount
 from limes.models._calling.outputs import (
     SCORE,
     NotedAnswers,
@@ -99,6 +100,8 @@ from limes.models.readers.links import matching_curve
 _BATCH = 10_000
 # Background rows that a model is asked about where only the laws are compared
 _COMPARED = 4096
+# Share of the calls that may be spent on comparing a margin, which is a control alone
+_MOST_COMPARED = 1 / 4
 # Sets of categories beyond the background's whose models are cached
 _WIDER = 8
 
@@ -142,13 +145,30 @@ class TabularModel:
         also: Floats | None = None,
         compared: Reading | None = None,
         laws: tuple[Marginal, ...] | None = None,
+        calls: int = 0,
     ) -> TabularModel:
         """Read the model, learn the background's laws, and compare the form with the model on them.
 
         ``also`` are further rows at which the two must agree. A reading that was ``compared`` on this
         background, under another design, is not compared again, and ``laws`` that are known not learnt.
+        The model had ``calls`` before.
         """
-        table = table.for_model(model)
+        checks = AnswerCount()
+        checks.add(calls)
+        with checks.counting():
+            return cls._fit(model, table.for_model(model), options, also, compared, laws, checks)
+
+    @classmethod
+    def _fit(
+        cls,
+        model: Any,
+        table: Table,
+        options: TabularOptions,
+        also: Floats | None,
+        compared: Reading | None,
+        laws: tuple[Marginal, ...] | None,
+        checks: AnswerCount,
+    ) -> TabularModel:
         options = replace(options, bins=edges_by_column(table, options.bins))
         read = partial(_read, model, options.output) if compared is None else lambda _: compared
         background = table
@@ -168,8 +188,9 @@ class TabularModel:
         deviations = column_stds(table.matrix)
         units = np.where(table.numeric & (deviations > 0), deviations, 1.0)
         family = options.product_family(table, marginals, units)
-        law = options.family(family, table.matrix)
-        bound = _Binding(reading, table, family, also, options.sampling, compared is not None).bind(law)
+        binding = _Binding(reading, table, family, also, options.sampling, checks, compared is not None)
+        law = options.family(family, table.matrix, binding.occurring if options.is_joint else 0)
+        bound = binding.bind(law)
         slopes = np.zeros(len(marginals), dtype=np.bool_) if family.slopes is None else family.slopes
         pipeline = (Pipeline if isinstance(law, ProductFamily) else JointPipeline)(
             family,
@@ -289,35 +310,36 @@ class TabularModel:
         return bool(expectation.account_seconds(self.family) <= QUICK)
 
     @property
-    def _most_walked(self) -> int:
-        """Most calls for a row's contributions that are not asked for."""
-        its = self.options.sampling
-        return its.sampling.max_calls if self.options.is_joint else its.walked(len(self.family.marginals))
-
-    @property
     def has_cheap_walks(self) -> bool:
-        """Whether that many calls are enough for contributions."""
-        return least_walked(len(self.family.marginals)) <= self._most_walked
+        """Whether the calls that contributions have, where they are not asked for, are enough."""
+        return self.bound.budget.has_cheap_walks
 
     def fits(self, rows: Floats, cells: Ints, fitted: Fitted, predictions: Floats) -> RowFits:
         expectation: Any = self.bound.expectation
         by_form, its = self.bound.reading.by_form, self.options.sampling
-        sampling = replace(its.sampling, spread=self.bound.reading.spread)
-        if by_form is None and self.has_cheap_walks:
-            sampling = replace(sampling, max_calls=self._most_walked)
+        sampling, budget = replace(its.sampling, spread=self.bound.reading.spread), self.bound.budget
+        spent = np.zeros(len(rows), dtype=np.int64)
+        if by_form is None and (budget.most is not None or budget.has_cheap_walks):
+            sampling = replace(sampling, max_calls=budget.walked)
+        if by_form is None and budget.most is not None:
+            spent = fitted.moments.calls + self.bound.shared_calls(fitted.moments.shared) - budget.checks
         asks, ask = by_form is None, by_form or self.bound.reading.ask
         walks: Walks | None = Walks(
-            ask, sampling, asks=asks, check=self.bound.check_current if asks else None
+            ask,
+            sampling,
+            asks=asks,
+            check=self.bound.check_current if asks else None,
+            advice=budget.advice,
         )
         if isinstance(self.law, JointFamily):
-            return JointFits(expectation, self.texts, rows, cells, fitted, predictions, walks)
+            return JointFits(expectation, self.texts, rows, cells, fitted, predictions, walks, spent)
         form = None
         if expectation.method == "exact":
             form, expectation = self._read_form, self.bound.fallback
             # method="exact" gives no estimates
             predict = behind_links(form.form) or form.form.predict
             walks = Walks(predict, its.sampling, asks=False) if expectation else None
-        inputs = rows, cells, fitted, form, expectation, predictions, walks
+        inputs = rows, cells, fitted, form, expectation, predictions, walks, spent
         writers = [*map(writer_of, self.table.columns)]
         return TableFits(self.family, lambda: self.account, self.texts, writers, *inputs)
 
@@ -396,7 +418,7 @@ class TabularModel:
         if fitted.sampled is not None:
             names, outputs = self.table.names, self.bound.reading.outputs
             kind = OCCURRING if self.options.is_joint else PERTURBED
-            sampling = self.options.sampling.of_table(len(names), is_read=self.bound.reading.is_read)
+            sampling = self.bound.budget.sampling(is_read=self.bound.reading.is_read)
             of_samples = sampling_warnings(fitted, names, outputs, sampling=sampling, kind=kind)
             if self.bound.asks and not self.options.is_joint:
                 pool = getattr(self.bound.expectation, "pool", None)
@@ -433,6 +455,8 @@ class BoundModel:
     # up many rows in another order than few
     predict_reproducibly: Predict
     watch: Watch
+    budget: TableBudget
+    checks: AnswerCount  # what was asked before any row was explained
     # what samples rows that the exact expectation refuses, from the form, with method="auto"
     fallback: PooledExpectation | SampledExpectation | None = None
 
@@ -448,7 +472,16 @@ class BoundModel:
             return 0
         rowwise = self.predict_reproducibly
         blocks = rowwise.calls if isinstance(rowwise, RowwisePredictions) else 0
-        return CHECK_CALLS + self.watch.calls + blocks + (0 if self._pool is None else self._pool.pool_calls)
+        return self.checks.rows + blocks + (0 if self._pool is None else self._pool.pool_calls)
+
+    def asked_for(self, shared: Ints) -> Ints:
+        """Rows that the model was asked about for pools of these sizes (n,): equal rows are asked once."""
+        pool = self.expectation.pool if isinstance(self.expectation, PooledExpectation) else None
+        return shared if pool is None else np.array([pool.questions(int(size)) for size in shared])
+
+    def shared_calls(self, shared: Ints) -> Ints:
+        """The same with all that was asked before any row was explained."""
+        return self.checks.rows + self.asked_for(shared)
 
     def fill_pool(self, progress: Progress, workers: int) -> None:
         if self._pool is not None:
@@ -532,6 +565,7 @@ class _Binding:
     family: ProductFamily
     also: Floats | None
     options: SamplingOptions
+    checks: AnswerCount  # what it asks
     is_compared: bool = False  # whether the reading's form was found to agree with the model
     _answers: dict[str, Floats] = field(default_factory=dict)
 
@@ -557,12 +591,24 @@ class _Binding:
             self._answers[key] = self.probe.answers(ask)
         return self._answers[key]
 
+    @property
+    def budget(self) -> TableBudget:
+        """The calls that are left now."""
+        return TableBudget(self.options, len(self.family.marginals), self.checks.rows)
+
+    @property
+    def occurring(self) -> int:
+        """Number of background rows that the joint law may have: all that a form answers."""
+        rows = len(self.table.matrix)
+        return rows if self.answering.by_form is not None else self.budget.occurring(rows)
+
     def bind(self, law: Family) -> BoundModel:
         """Compare the form with the model, and choose an exact or a sampled expectation."""
         form, method = self.reading.form, self.options.method
         if isinstance(law, JointFamily):
-            reading = self._answering()
+            reading = self.answering
             is_read = reading.by_form is not None
+            self.budget.sampling(is_read=is_read)  # refuses too few calls
             expectation = JointExpectation(
                 law,
                 reading.by_form or reading.ask,
@@ -580,9 +626,9 @@ class _Binding:
                 if method == "exact":
                     raise
                 reason = str(error)
-        reading, margin = self._answering(), self._margin_control()
+        reading, margin = self.answering, self._margin_control()
         controls = CONTROLS if margin is None else {**CONTROLS, "margin": margin}
-        pool = self.options.of_table(len(self.family.marginals), is_read=reading.by_form is not None)
+        pool = self.budget.sampling(is_read=reading.by_form is not None)
         chosen = self.options.with_controls(controls).controls
         sampling = replace(pool, spread=reading.spread, controls=chosen)
         if method == "exact":
@@ -595,10 +641,11 @@ class _Binding:
     def _sampled(self, reading: Reading, expectation: Expectation, reason: str) -> BoundModel:
         if reading.by_form is not None:
             reason = f"{reason} (sampled from the read model)"
-        rowwise = RowwisePredictions(reading.ask, self.table.matrix)
+        budget = self.budget
+        rowwise = RowwisePredictions(reading.ask, self.table.matrix, budget.most and budget.again)
         bound = replace(reading, form=None, margin=None, reason=reason)
         watch = reading.watch(reading.ask, few_rows(self.table.matrix))
-        return BoundModel(bound, expectation, reading.ask, rowwise, watch)
+        return BoundModel(bound, expectation, reading.ask, rowwise, watch, budget, self.checks)
 
     def _exact(self, form: Form) -> BoundModel:
         if self.is_compared:  # rows whose moments cannot be computed are refused one by one
@@ -613,7 +660,8 @@ class _Binding:
         # every library adds up trees row by row
         rowwise = reading.predict if isinstance(form, Forest) else form.predict
         watch = reading.watch(self._quickest(reading), few_rows(self.table.matrix))
-        return BoundModel(reading, expectation, reading.predict, rowwise, watch, fallback)
+        answers = reading.predict, rowwise
+        return BoundModel(reading, expectation, *answers, watch, self.budget, self.checks, fallback)
 
     def _verified(self, form: Form, output: Output) -> tuple[Reading, ExactMoments]:
         """Return the exact expectation of a form that agrees with the model, or raise."""
@@ -642,7 +690,8 @@ class _Binding:
         expectation, moments = exact_moments(form, design, _WHERE)
         return expectation, design, moments
 
-    def _answering(self) -> Reading:
+    @cached_property
+    def answering(self) -> Reading:
         """Compare what was read with the model, unless the user wants the model's own answers to samples."""
         reading, matrix = self.reading, self.table.matrix
         # called first: a model that is not fitted, or fails on this table, raises its own error
@@ -656,7 +705,7 @@ class _Binding:
         ask, inputs = partial(with_retries, reading.ask, retry=self.options.retry), few_inputs(matrix)
         answered = repeated_answers(ask, inputs)
         spread = spread_of(*answered)
-        witnesses = Witnesses.of(ask, matrix, (inputs, *answered), spread)
+        witnesses = Witnesses.of(ask, matrix, (inputs, *answered), spread, self.budget.witnesses)
         return replace(reading, spread=spread, witnesses=witnesses)
 
     def _answered_by_form(self, reading: Reading) -> Reading:
@@ -686,6 +735,10 @@ class _Binding:
         """The control from the margin behind a link; None without one, or where it is not the model's."""
         margin, control = self.reading.margin, self.options.control
         if margin is None or control not in ("auto", "margin"):
+            return None
+        most = np.inf if self.options.max_calls is None else _MOST_COMPARED * self.options.max_calls
+        # of what was read as a curve the rows were compared already
+        if control == "auto" and self.answering.by_form is None and len(self.probe.rows) > most:
             return None
         try:
             _, expectation = self._verified(margin, resolve(self.reading.model, "margin"))

@@ -33,7 +33,7 @@ import numpy as np
 from limes._arrays import ROUNDING, Floats, Ints, r_squared
 from limes._checks import check_choice, check_count
 from limes._expectations.least_squares import DEFAULT_TOLERANCE
-from limes._expectations.sampled import least_calls
+from limes._explainers.budget import least_for_input
 from limes._threads import one_blas_thread, progress_of, user_blas_threads
 from limes.compat.lime._leniency import feature_count, selection_of, sliced_count
 from limes.compat.lime.exceptions import warn_or_raise
@@ -49,7 +49,6 @@ from limes.compat.lime.lime_base import (
     report,
     selected,
 )
-from limes.designs._exchangeable import LARGEST_ENUMERATION
 from limes.designs._product import Features
 from limes.exceptions import InputError, LimesError, ModelError
 from limes.models._calling.border import FAILURES, Border, failure_text
@@ -331,8 +330,8 @@ class LimesFit(NamedTuple):
 
 
 def least_subset_calls(d: int) -> int:
-    """Model calls that the limit of d words or superpixels needs; all 2^d where these are fewer."""
-    return min(1 << min(d, LARGEST_ENUMERATION), least_calls(d))
+    """Model calls that the limit of d words or superpixels needs: lime's own prediction is one of them."""
+    return 1 + least_for_input(d)
 
 
 @dataclass(frozen=True, eq=False)

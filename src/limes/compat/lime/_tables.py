@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, column_stds
-from limes._expectations.sampled import least_calls
+from limes._explainers.budget import least_for_table
 from limes._explainers.tables.table import Table
 from limes._names import names_of_frame, text_of
 from limes.compat.lime._engines import SCORED_ROWS, Call, DataAdapter, LimesFit
@@ -100,7 +100,8 @@ class _ColumnsAdapter(DataAdapter):
         self.names = names
         self.kernel_width = np.sqrt(len(names)) * 0.75 if kernel_width is None else kernel_width
         self.around = around
-        self._least_calls = least_calls(len(names))
+        # lime's own prediction is one of them
+        self._least_calls = 1 + least_for_table(len(names))
 
     def only_sampled(self, call: Call) -> dict[str, bool]:
         few = call.num_samples < self._least_calls
@@ -356,7 +357,8 @@ class TableAdapter(_ColumnsAdapter):
             self.table.decode(background),
             output=output,
             categorical=np.flatnonzero(~self.table.numeric).tolist() or None,
-            max_calls=max(call.num_samples, self._least_calls),
+            max_calls=max(call.num_samples, self._least_calls) - 1,
+            contributions=False if model is None else "auto",
             rng=seed,
             bins=self.bins,
             target=self._labels if self.bins == "entropy" else None,

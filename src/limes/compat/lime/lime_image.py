@@ -100,7 +100,8 @@ class ImageAdapter(MaskedAdapter):
             fill=image.fill,
             bandwidth=self.bandwidth,
             output=labels if classes is None else [classes[k] for k in labels],
-            max_calls=call.num_samples,
+            max_calls=max(2, call.num_samples) - 1,
+            contributions="auto" if self.is_read(call) else False,
             batch_size=predict.batch_size,
             rng=seed,
         )

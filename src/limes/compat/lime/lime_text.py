@@ -266,7 +266,8 @@ class TextAdapter(MaskedAdapter):
             mask=None if indexed.bow else indexed.mask_string,
             bandwidth=self.bandwidth,
             # a pipeline that can be taken apart may be asked for fewer texts than its words need
-            max_calls=max(call.num_samples, least_subset_calls(indexed.num_words())),
+            max_calls=max(call.num_samples, least_subset_calls(indexed.num_words())) - 1,
+            contributions="auto" if self.is_read(call) else False,
             rng=seed,
             batch_size=self.batch_size,
         )

@@ -21,6 +21,7 @@ from limes._threads import user_blas_threads
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.answers import answers_of, join_targets
 from limes.models._calling.border import FAILURES, Border, failure_text, text_of
+from limes.models._calling.counts import count_answers
 from limes.models._calling.outputs import FirstAnswers, Output, prediction_method
 from limes.models._columns import fitted_names, mangled
 from limes.models._identity import Predict, rounding_of
@@ -62,6 +63,7 @@ class ModelCaller:
                     raw = self._ask(call, table)
             except FAILURES as error:
                 raise self._failed(error, table, x) from error
+        count_answers(len(x))
         try:
             with Border():  # an answer may be computed as it is read
                 return self._picked(self._check(raw, len(x)))
@@ -245,23 +247,34 @@ class Calls:
 
     def __call__(self, x: Floats, seen: Counter[bytes] | None = None) -> Floats:
         """Predictions (n,) or (n, k) at rows (n, d); equal rows are distinct if ``seen`` counts them."""
-        keys = _keys(x, seen)
+        # a failed batch is asked again under the same numbers
+        counted = None if seen is None else seen.copy()
+        keys = _keys(x, counted)
         missing = list({key: i for i, key in enumerate(keys) if key not in self._cache}.items())
         for start in range(0, len(missing), self._batch_size):
             batch = missing[start : start + self._batch_size]
             predictions = with_retries(self._predict, x[[i for _, i in batch]], self._retry)
             self._cache.update(zip((key for key, _ in batch), predictions, strict=True))
             self.on_progress(len(batch))
+        _pass_on(seen, counted)
         return np.array([self._cache[key] for key in keys])
+
+    def keep(self, x: Floats, answers: Floats) -> None:
+        """Know the answers to rows without a call: those of the first pass over them."""
+        self._cache.update(zip(_keys(x, None if self._is_function else Counter()), answers, strict=True))
 
     def recall(self, x: Floats, seen: Counter[bytes] | None = None) -> Floats | None:
         counted = None if seen is None else seen.copy()
         keys = _keys(x, counted)
         if not self._cache.keys() >= set(keys):
             return None
-        if seen is not None and counted is not None:
-            seen.update(counted - seen)
+        _pass_on(seen, counted)
         return np.array([self._cache[key] for key in keys])
+
+
+def _pass_on(seen: Counter[bytes] | None, counted: Counter[bytes] | None) -> None:
+    if seen is not None and counted is not None:
+        seen.update(counted - seen)
 
 
 def with_retries(predict: Callable[[Floats], Floats], batch: Floats, retry: Retry | None) -> Floats:
@@ -392,7 +405,8 @@ def repetition_warnings(spread: float) -> tuple[str, ...]:
 # them: f(X)_i and f(X_i) differ in the last bits. With the number of rows fixed, only the place and the
 # neighbours could matter. This is tested: the model predicts shuffled background rows, and each row must have
 # the same prediction, bit for bit, in all orders. A model that passes is called with blocks of that many
-# rows, the last one filled up with repeated rows; any other model with one row at a time.
+# rows, the last one filled up with repeated rows; any other model, and one that may not be asked about so
+# many rows, with one row at a time.
 
 
 # Rows of a block: a multiple of the sizes that inner loops of matrix products use (4, 6, 8, 12, 16, 24)
@@ -409,6 +423,9 @@ class RowwisePredictions:
 
     predict: Callable[[Floats], Floats]
     background: Floats  # rows that the model can predict
+    most: int | None = (
+        None  # rows that it may be asked about beside those that are wanted; None of any number
+    )
 
     @property
     def calls(self) -> int:
@@ -422,6 +439,10 @@ class RowwisePredictions:
     @cached_property
     def _tested(self) -> tuple[bool, int]:
         """Whether predictions of blocks agree, and how many rows were asked about to know."""
+        # with what the last block is filled up with
+        allowed = _ORDERS if self.most is None else (self.most - _BLOCK) // (2 * _BLOCK)
+        if allowed < _ORDERS_OF_SLOW:
+            return False, 0
         rows = np.resize(
             self.background[:: max(1, len(self.background) // (2 * _BLOCK))],
             (2 * _BLOCK, self.background.shape[1]),
@@ -433,7 +454,7 @@ class RowwisePredictions:
             seconds.append(time.perf_counter() - start)
         first = np.concatenate(blocks)
         # the first call may load or compile what others use
-        orders = _ORDERS if min(seconds) < _SLOW else _ORDERS_OF_SLOW
+        orders = min(allowed, _ORDERS) if min(seconds) < _SLOW else _ORDERS_OF_SLOW
         for compared in range(1, orders):
             order = rng.permutation(len(rows))
             if self._blocks(rows[order]).tobytes() != first[order].tobytes():

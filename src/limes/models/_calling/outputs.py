@@ -25,6 +25,7 @@ import numpy as np
 from limes._arrays import Floats, are_probabilities
 from limes._checks import did_you_mean
 from limes.exceptions import InputError
+from limes.models._calling.counts import count_answers
 from limes.models._calling.networks import one_column, onnx_session, probabilities, torch_module
 from limes.models._identity import qualified_name
 from limes.models.readers import LIBRARIES
@@ -643,6 +644,7 @@ def is_log_odds(model: Any, output: Output, table: Any) -> bool:
         return False
     odds = expit(np.ravel(np.asarray(margin(table), dtype=np.float64)))
     second = np.reshape(np.asarray(probability(table), dtype=np.float64), (len(odds), -1))[:, -1]
+    count_answers(2 * len(odds))
     return np.allclose(odds, second, rtol=0.0, atol=_SAME_PROBABILITY)
 
 

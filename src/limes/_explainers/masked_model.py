@@ -1,0 +1,229 @@
+"""A model bound to one input, read or asked about sets of the input's features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes._expectations.controls.control import Control, if_better_than_linear, no_control
+from limes._expectations.controls.switches import gaussian_process, logistic_control, switch_kernels
+from limes._expectations.controls.tables import MarginControl
+from limes._expectations.moments import ExactMoments, Moments
+from limes._expectations.of_forms import exact_expectation
+from limes._expectations.sampled import (
+    RepeatedExpectation,
+    ReweightedDesign,
+    SampledExpectation,
+    Sampling,
+    least_calls,
+    repeats_states,
+)
+from limes._expectations.word_effects import WordEffects, has_word_effects
+from limes._explainers.budget import InputBudget
+from limes._explainers.options import REQUESTED, SamplingOptions
+from limes._explainers.reading import (
+    SUBSET_DRAWS,
+    Read,
+    Reading,
+    check_draws,
+    exact_moments,
+    kept_features,
+    margin_of,
+)
+from limes._explainers.results import odd_probabilities, score_warnings
+from limes._explanation.record import RowWarning
+from limes._pipeline import Expectation
+from limes.designs._exchangeable import ExchangeableDesign
+from limes.exceptions import NotReadableError, ReadMismatchError
+from limes.models._calling.caller import (
+    Calls,
+    repetition_warnings,
+)
+from limes.models._calling.outputs import SCORE, FirstAnswers
+from limes.models._identity import Predict
+from limes.models.forms._linked import Linked
+
+
+@dataclass(frozen=True)
+class _Verified:
+    """An exact expectation whose moments under one design were computed already."""
+
+    expectation: ExactMoments
+    design: ExchangeableDesign
+    computed: Moments
+
+    @property
+    def method(self) -> Literal["exact"]:
+        return "exact"
+
+    def moments(self, design: ExchangeableDesign, row: Floats | None = None) -> Moments:
+        return self.computed if design is self.design else self.expectation.moments(design, row)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MaskedModel(Reading):
+    """A model bound to one input and read, as a function of rows z."""
+
+    whole: Floats | None = None  # its answer (1, ...) to the whole input, if it was asked already
+    often_linear: bool = False  # so often is a linear fit enough that kernels must predict better to be used
+    default_control: str = "kernel"  # what "auto" takes for models without a margin
+    adds_up: bool = True  # whether the answers together may be probabilities of classes, which add up to 1
+    link: str | None = None  # what makes probabilities of the network's logits
+    shown: FirstAnswers = field(default_factory=FirstAnswers)  # whether they are probabilities
+    exact: _Verified | None = None  # the form's expectation, once it was verified
+    words: Linked | None = None  # a form without an exact expectation that effects of words are sampled from
+    # answers to know all this, with those that the spread takes; of a reader those that it asks for later
+    checks: int = 0
+    first: Predict | None = None  # answers with everything from the first item of a background
+    items: int = 1  # of a background, all of which an answer of ``ask`` is the mean of
+    drawn: bool = False  # whether each answer has an item of a background, drawn for it
+    remark: str = ""  # on what is in no feature
+
+    @property
+    def is_function(self) -> bool:
+        return self.spread == 0.0 and not self.drawn
+
+    def seen_as(self, predictions: Floats) -> tuple[tuple[RowWarning, ...], Mapping[str, str]]:
+        """Warnings about answers (1, ...) that are no probabilities, and what the provenance has of them."""
+        scores = score_warnings(self.model, "" if self.link else self.output.method, self.shown, predictions)
+        if scores:
+            return scores, {"quantity": SCORE}
+        odd = odd_probabilities(predictions).get(0, ()) if self.adds_up else ()
+        return odd, {} if self.link is None else {"link": self.link, "quantity": "probability"}
+
+    def budget(self, options: SamplingOptions) -> InputBudget:
+        has_account = options.contributions is not False
+        facts = self.items, self.is_function, self.drawn, has_account
+        return InputBudget(options.sampling.max_calls, self.checks, *facts)
+
+    def verified(self, design: ExchangeableDesign) -> MaskedModel:
+        """Leave out a form whose exact moments disagree with the form itself."""
+        if self.form is None:
+            return self
+        try:
+            expectation, moments = exact_moments(self.form, design)
+            check_draws(moments, self.form.predict, design, kept_features(design), SUBSET_DRAWS)
+        except NotReadableError as reason:
+            if self.by_form is None or not has_word_effects(self.form):
+                return replace(self, form=None, reason=str(reason))
+            sampled = f"{reason} (sampled from the read model)"
+            return replace(self, form=None, words=self.form, reason=sampled)
+        except ReadMismatchError as reason:
+            return replace(self, form=None, by_form=None, reason=str(reason))
+        return replace(self, exact=_Verified(expectation, design, moments))
+
+    def expectation(
+        self, design: ExchangeableDesign, options: SamplingOptions, features: str = "features"
+    ) -> Expectation:
+        """The exact expectation of a verified form, or one that asks the model.
+
+        ``features`` is the word for features in messages of ``method="exact"``.
+        """
+        if self.exact is not None:
+            return self.exact
+        if self.words is not None and (options.method, options.control) == ("auto", "auto"):
+            return WordEffects(self.words, options.with_controls({"none": no_control}))
+        if options.method == "exact" and self.spread > 0.0:
+            raise NotReadableError(
+                f"method='exact' needs a model that repeats its answers: "
+                f"{repetition_warnings(self.spread)[0]}; or use method='auto', with error bars"
+            )
+        budget = self.budget(options)
+        enumerated = self.is_function and design.states(budget.states) is not None
+        if options.method == "exact" and not enumerated:
+            each = " with each item of the background" if self.drawn else ""
+            raise NotReadableError(
+                f"method='exact' needs a model that can be read: {self.why_sampled}; or a budget for all 2^d "
+                f"subsets of d = {design.size} {features}{each} (max_calls, with {budget.checks} for the "
+                "input itself and for checks). Use method='auto' to sample it, with error bars"
+            )
+        if enumerated:
+            return self.sampled(design, options, budget.states)
+        if not self.is_function and budget.sets and repeats_states(design, budget.sets):
+            return self.sampled(design, options, budget.sets, repeats=True)
+        budget.check(design.size)
+        spent = budget.split(design.size)
+        if spent is None:
+            return self.sampled(design, options, budget.sets)
+        return self.sampled(design, options, spent.sets, budget.drawn(design, spent))
+
+    def sampled(
+        self,
+        design: ExchangeableDesign,
+        options: SamplingOptions,
+        calls: int,
+        drawn: ReweightedDesign | None = None,
+        *,
+        repeats: bool = False,
+    ) -> SampledExpectation:
+        """What asks about n = ``calls`` sets, ``drawn`` from another law, or all, and ``repeats`` them."""
+        controls: dict[str, Control] = {
+            "none": no_control,
+            "logistic": logistic_control,
+            "kernel": if_better_than_linear(switch_kernels) if self.often_linear else switch_kernels,
+            "process": gaussian_process,
+        }
+        if self.margin is not None:
+            exact = exact_expectation(self.margin, ExchangeableDesign)
+            controls["margin"] = MarginControl(self.margin.predict, exact, rest=no_control)
+        # others take some tenths of a second, and are hardly better than a margin
+        auto = ("none", "logistic", self.default_control) if self.margin is None else ("none", "margin")
+        if self.margin is None and calls < least_calls(design.size):
+            # of few answers it leaves half of what others do
+            auto = ("none", "logistic", "process")
+        sampling = replace(
+            options.with_controls(controls, auto),
+            spread=np.inf if self.drawn else self.spread,
+            max_calls=calls,
+        )
+        if self.drawn:  # more items of the background make it more accurate
+            sampling = replace(sampling, repetitions=sampling.max_calls)
+        if repeats:
+            return RepeatedExpectation(self.ask, sampling)
+        return SampledExpectation(self.ask, sampling, drawn)
+
+    @property
+    def why_sampled(self) -> str:
+        return self.reason if self.form is None else REQUESTED
+
+    @classmethod
+    def read(cls, read: Read, unread: Mapping[str, Any] | None = None, **facts: Any) -> MaskedModel:
+        """Read a model; ``facts`` are fields, ``unread`` those of a model without a form."""
+        model = cls.of(read, **facts)
+        if model.form is None:
+            margin = margin_of(model.model, model.output, read)
+            return replace(model, margin=margin, **(unread or {}))
+        return replace(model, margin=model.form.margin) if isinstance(model.form, Linked) else model
+
+    def checked(
+        self, rows: Floats, answers: Floats, where: Callable[[int], str], ask: Predict | None = None
+    ) -> MaskedModel:
+        """Leave out a form that does not answer as the model does at rows; ``ask`` is then the model's."""
+        try:
+            return self.compared(rows, answers, where)
+        except ReadMismatchError as mismatch:
+            return replace(self.unread(str(mismatch)), ask=ask or self.ask)
+
+
+def calls_of(ask: Predict, sampling: Sampling, model: MaskedModel, retry: bool = True) -> Calls:
+    tries = sampling.retry if retry else None
+    return Calls(ask, batch_size=sampling.batch_size, retry=tries, is_function=model.is_function)
+
+
+def known_sets(
+    model: MaskedModel,
+    design: ExchangeableDesign,
+    predictions: Floats,
+    sampling: Sampling,
+    sample: tuple[Floats, Floats] | None = None,
+) -> MaskedModel:
+    """The model, asked about no set twice: it knows the answer to the whole input, and those to a sample."""
+    calls = calls_of(model.ask, sampling, model, retry=False)  # whoever asks tries again
+    calls.keep(design.at_instance[None], predictions)
+    if sample is not None:
+        calls.keep(*sample)
+    return replace(model, ask=calls.one_pass(calls))
