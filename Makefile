@@ -9,7 +9,7 @@ INSTALLED := $(VENV)/.installed
 # The documentation site, in docs/_build/html: pages are executed, warnings are errors, links inside are checked.
 SITE := docs/_build
 
-.PHONY: docs kernels sanitize demo test-coverage test test-deep test-lowest test-wrappers mutants \
+.PHONY: docs kernels sanitize demo test-coverage test test-deep test-lowest test-wrappers mutants frozen \
 	test-engines test-processors test-spark test-ray test-stores test-torch test-install test-bridges lint bench fuzz papers \
 	test-browser clean
 
@@ -141,6 +141,10 @@ bench: $(INSTALLED)
 
 fuzz: $(INSTALLED)
 	$(BIN)/python -m fuzz --workers 2 --report
+
+# What 200 explanations say: written to build/frozen.json, or compared with it
+frozen: $(INSTALLED)
+	$(BIN)/python tools/frozen.py auto build/frozen.json
 
 # Small random faults in a copy of src/limes: how many do the tests notice?
 mutants: $(INSTALLED)

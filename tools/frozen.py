@@ -1,11 +1,14 @@
-"""Freeze the numbers of explanations, and compare them after a change that must not move any.
+"""Freeze what explanations say, and compare it after a change that must not move anything.
 
+    make frozen                                          writes build/frozen.json, or compares with it
     python tools/frozen.py write build/frozen.json       at the commit before
     python tools/frozen.py compare build/frozen.json     after it: differences beyond 1e-12
+    python tools/frozen.py compare build/frozen.json forest,     cases whose names begin so
 
-About 150 explanations: models × laws × weights × outputs of tables, texts, images, series, lime's calls, rules.
-Numbers are compared relative to the largest of their array, words one by one. Explanations of `reproducible`
-explainers must be equal to the last bit.
+About 200 explanations: models × laws × weights × outputs of tables, texts, images, series, lime's calls, rules.
+Of each: coefficients, contributions, R², effects, pairs, warnings with codes and outputs, its print, its page,
+its reasons, and its JSON. Numbers are compared relative to the largest of their array, words one by one.
+Explanations of `reproducible` explainers must be equal to the last bit.
 """
 
 # ruff: noqa: E501, C901 - lists of cases
@@ -25,21 +28,55 @@ import numpy as np
 # Relative to the largest number of an array
 TOLERANCE = 1e-12
 
+# What is compared literally
+WORDS = ("words", "bits", "print", "print of all", "repr", "page", "reasons", "warnings", "its cells")
+
 Case = tuple[str, Callable[[], dict[str, Any]]]
+
+
+# What a coefficient knows, and a contribution
+OF_COEFFICIENTS = (
+    *("values", "standard_errors", "intercepts", "surrogate_predictions", "surrogate_errors"),
+    *("fidelity", "fidelity_errors", "shares", "share_errors", "effective_rows", "row_converged"),
+)
+OF_CONTRIBUTIONS = ("values", "base_values", "standard_errors", "base_errors", "alone", "last", "calls")
 
 
 def numbers(explanation: Any, *, effects: bool = True) -> dict[str, Any]:
     """The arrays and words of an explanation."""
-    names = ("values", "standard_errors", "intercepts", "predictions", "surrogate_predictions", "fidelity")
-    arrays = {name: np.asarray(getattr(explanation, name)) for name in (*names, "fidelity_errors", "calls")}
+    coefficients = getattr(explanation, "coefficients", explanation)
+    printed = {"print": str(explanation).splitlines(), "repr": [repr(explanation)]}
+    arrays = {name: getattr(coefficients, name) for name in OF_COEFFICIENTS}
+    arrays |= {name: getattr(explanation, name) for name in ("predictions", "calls", "shared_calls")}
+    result = {name: np.asarray(array) for name, array in arrays.items() if array is not None}
+    result |= printed
     if effects:
-        arrays["additive_fidelity"] = np.asarray(explanation.additive_fidelity)
-        arrays["additive_fidelity_errors"] = np.asarray(explanation.additive_fidelity_errors)
-        arrays["effect of the first"] = np.asarray(explanation[0].effects[0].values)
+        result["additive_fidelity"] = np.asarray(explanation.additive_fidelity)
+        result["additive_fidelity_errors"] = np.asarray(explanation.additive_fidelity_errors)
+        effect = explanation[0].effects[0]
+        result |= {"effect of the first": effect.values, "its cells": list(effect.cells)}
+        account = explanation.contributions
+        for name in OF_CONTRIBUTIONS:
+            result[f"contributions: {name}"] = np.asarray(getattr(account, name))
+        for pair in _pairs(explanation):
+            result[f"pair {pair.features}, {pair.output}"] = np.array([pair.share, pair.share_error])
     return {
-        **arrays,
+        **result,
+        "reasons": list(explanation.reasons(3)) if len(explanation.feature_names) > 1 else [],
         "words": [explanation.method, explanation.reason, *explanation.conditions[0], *explanation.warnings],
+        "warnings": [[str(w), w.code, list(w.outputs)] for row in explanation.row_warnings for w in row],
+        "print of all": str(explanation).splitlines(),
+        "page": explanation.to_html().splitlines(),
+        "json": json.loads(explanation.to_json()),
     }
+
+
+def _pairs(explanation: Any) -> list[Any]:
+    """The largest pairs of the first row, where there are any."""
+    try:
+        return list(explanation[0].interactions(top=2))
+    except Exception:  # noqa: BLE001 - slopes have none
+        return []
 
 
 def tables() -> Iterator[Case]:
@@ -152,6 +189,14 @@ def tables() -> Iterator[Case]:
     for name, (model, data) in functions.items():
         for way in ("default", "joint", "slopes", "narrow"):
             yield f"{name}, {way}", case(model, data, {**ways[way], "max_calls": 1024, "rng": 1})
+        yield f"{name}, without limits", case(model, data, {"rng": 1}, 2)
+        yield f"{name}, coefficients alone", case(model, data, {"contributions": False, "rng": 1}, 2)
+        yield f"{name}, 21 rows", case(model, data, {"max_calls": 600, "rng": 1}, 21)
+    for name in ("forest", "logistic", "linear", "naive Bayes", "support vectors", "stumps"):
+        yield f"{name}, 21 rows", case(*read[name], {}, 21)
+        yield f"{name}, sampled", case(*read[name], {"method": "sampled", "max_calls": 600, "rng": 1}, 2)
+    for kind in ("forest of classes", "softmax"):
+        yield f"{kind}, two classes", case(*read[kind], {"output": [0, 2]})
     for output in ("margin", 0, [0, 1]):
         yield f"logistic, output {output}", case(logistic, X, {"output": output})
     yield "forest, held", case(forest, X, {"hold": ["sex"]})
@@ -309,11 +354,13 @@ def rules() -> Iterator[Case]:
     yield "MAPLE", lambda: numbers(limes.MapleExplainer(forest, X, trees=20)(X.iloc[:2]), effects=False)
 
 
-def computed() -> dict[str, dict[str, Any]]:
+def computed(start_of_name: str = "") -> dict[str, dict[str, Any]]:
     """All cases; one that raises is its error's text."""
     results = {}
     for part in (tables, items, calls_of_lime, rules):
         for name, run in part():
+            if not name.startswith(start_of_name):
+                continue
             start = time.process_time()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -330,10 +377,13 @@ def differences(name: str, before: dict[str, Any], after: dict[str, Any]) -> Ite
     """What differs in one case, in words."""
     for key in sorted({*before, *after} - {"seconds"}):
         old, new = before.get(key), after.get(key)
-        if key in ("words", "bits") or old is None or new is None:
+        if key == "json":
+            yield from _of_json(f"{name}: json", old, new)
+            continue
+        if key in WORDS or old is None or new is None:
             if old != new:
                 changed = [f"{a!r} -> {b!r}" for a, b in zip(old or [], new or [], strict=False) if a != b]
-                yield f"{name}: {key}: {'; '.join(changed)[:300] or f'{old} -> {new}'}"
+                yield f"{name}: {key}: {'; '.join(changed)[:300] or f'{old} -> {new}'[:300]}"
             continue
         a, b = np.array(old, dtype=float), np.array(new, dtype=float)
         if a.shape != b.shape or not np.array_equal(np.isfinite(a), np.isfinite(b)):
@@ -346,15 +396,41 @@ def differences(name: str, before: dict[str, Any], after: dict[str, Any]) -> Ite
             yield f"{name}: {key}: {apart:.2g} apart, relative to {size:.3g}"
 
 
-def main(mode: str, path: Path) -> int:
-    """Write the numbers, or compare with them; 1 if any differs."""
-    now = computed()
+def _of_json(where: str, old: Any, new: Any) -> Iterator[str]:
+    """Differences of two values of JSON: numbers beyond 1e-12 of the largest beside them."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted({*old, *new}):
+            yield from _of_json(f"{where}.{key}", old.get(key), new.get(key))
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        flat = [np.array(its, dtype=float) if _are_numbers(its) else None for its in (old, new)]
+        if flat[0] is None or flat[1] is None:
+            for i, (a, b) in enumerate(zip(old, new, strict=True)):
+                yield from _of_json(f"{where}[{i}]", a, b)
+        elif (apart := np.abs(flat[0] - flat[1]).max()) > TOLERANCE * np.abs(flat[0]).max():
+            yield f"{where}: {apart:.2g} apart"
+    elif isinstance(old, float) and isinstance(new, float):
+        if abs(old - new) > TOLERANCE * max(abs(old), 1e-300):
+            yield f"{where}: {old!r} -> {new!r}"
+    elif old != new:
+        yield f"{where}: {old!r} -> {new!r}"[:300]
+
+
+def _are_numbers(values: list[Any]) -> bool:
+    return bool(values) and all(type(value) in (int, float) for value in values)
+
+
+def main(mode: str, path: Path, start: str = "") -> int:
+    """Write what explanations say, or compare with it; 1 if anything differs."""
+    if mode == "auto":
+        mode = "compare" if path.exists() else "write"
+    now = computed(start)
     if mode == "write":
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(now), "utf-8")
         print(f"{len(now)} explanations in {path}")
         return 0
     before = json.loads(path.read_text("utf-8"))
+    before = {name: case for name, case in before.items() if name.startswith(start)}
     lines = [line for name in before for line in differences(name, before[name], now.get(name, {}))]
     print("\n".join(lines) or f"{len(before)} explanations agree")
     seconds = [sum(case["seconds"] for case in cases.values()) for cases in (before, now)]
@@ -363,4 +439,4 @@ def main(mode: str, path: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], Path(sys.argv[2])))
+    sys.exit(main(sys.argv[1], *map(Path, sys.argv[2:3]), *sys.argv[3:]))

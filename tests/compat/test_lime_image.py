@@ -72,7 +72,7 @@ def test_few_superpixels_are_exact():
 
 
 def test_many_are_sampled_with_error_bars_that_hold_the_limit():
-    truth = explained(num_samples=4096)
+    truth = explained(num_samples=4200)
     explanation = explained(num_samples=200)
     assert (truth.limes.method, explanation.limes.method) == ("exact", "sampled")
     limit, errors = dict(truth.local_exp[1]), dict(explanation.standard_errors[1])
@@ -405,7 +405,7 @@ def test_pages_lists_and_limes_explanation(chosen, tmp_path):
     [
         ("distance_metric", {"distance_metric": "euclidean"}),
         ("model_regressor", {"model_regressor": LinearRegression()}),
-        ("num_samples < 64", {"num_samples": 50}),
+        ("num_samples < 58", {"num_samples": 50}),
     ],
 )
 def test_options_of_engine_lime_alone_choose_it_with_a_reason(option, call):

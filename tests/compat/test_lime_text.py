@@ -399,7 +399,7 @@ def test_few_samples_are_lime_s():
     result = explained(probabilities, long, num_samples=100)
     assert (result.engine, result.engine_reason) == (
         "lime",
-        "only lime's sampling supports fewer than 124 num_samples",
+        "only lime's sampling supports fewer than 134 num_samples",
     )
     assert explained(MODEL.predict_proba, long, num_samples=100).engine == "limit"
 

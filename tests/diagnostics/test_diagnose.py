@@ -267,7 +267,7 @@ def reviews():
 
 @pytest.mark.parametrize(
     ("options", "method"),
-    [({"output": "margin"}, "exact"), ({}, "exact"), ({"method": "sampled", "max_calls": 64}, "sampled")],
+    [({"output": "margin"}, "exact"), ({}, "exact"), ({"method": "sampled", "max_calls": 100}, "sampled")],
 )
 def test_texts_are_diagnosed(reviews, options, method):
     explanation = limes.TextExplainer(reviews, **options)("Good food, bad music, and slow service all day.")

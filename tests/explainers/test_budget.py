@@ -374,12 +374,12 @@ def test_long_tables_keep_max_calls(contributions, most):
     assert table["error"].isna().all()
     assert model.rows <= most
     each = explainer(frame.iloc[1:4], progress=False)
-    own = 0 if contributions is False else each.contributions.calls
-    assert (each.calls + each.shared_calls + own <= most).all()
+    for_account = 0 if contributions is False else each.contributions.calls
+    assert (each.calls + each.shared_calls + for_account <= most).all()
     before = model.rows
     explain_frame(explainer, frame.iloc[1:4])
     # what each row has for itself; blocks of rows are filled up
-    assert model.rows - before <= np.sum(each.calls + own) + 2 * (48 + WITNESSES)
+    assert model.rows - before <= np.sum(each.calls + for_account) + 2 * (48 + WITNESSES)
 
 
 def test_the_app_tells_what_it_asks(recorded):

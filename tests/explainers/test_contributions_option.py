@@ -177,7 +177,7 @@ def test_arrays_of_other_shapes_are_refused():
 
 def test_nothing_is_shown_unasked_if_declined():
     for model in (FOREST, Model()):
-        explanation = explained(model, contributions=False)
+        explanation = explained(model, contributions=False, max_calls=None)
         assert "on average around the row" not in str(explanation)
         assert "on average around the row" not in explanation.to_html()
         _ = explanation.contributions

@@ -83,7 +83,7 @@ def test_intervals_cover(control, bandwidth, calls):
 
 def test_coefficients_are_fitted_together_where_calls_allow():
     its = {words: value for words, value in terms(1).items() if len(words) == 1}
-    explainer = TextExplainer(asking(its), contributions=False, control="none", max_calls=2 * (D + 2) + 9)
+    explainer = TextExplainer(asking(its), contributions=False, control="none", max_calls=2 * (D + 2) + 2 + 9)
     explanation = explainer(TEXT, progress=False)
     expected = [its.get(frozenset([j]), 0.0) for j in range(D)]
     np.testing.assert_allclose(explanation.values[0], expected, atol=1e-9)

@@ -91,7 +91,7 @@ def test_contributions_are_in_the_frame_where_they_are_exact():
 
 
 def test_contributions_that_need_calls_are_in_the_frame_on_request():
-    e = of_a_model(lambda rows: rows["alcohol"] * rows["ash"], max_calls=512, contributions=False)
+    e = of_a_model(lambda rows: rows["alcohol"] * rows["ash"], contributions=False)
     assert not {*OF_ACCOUNT} & {*e.to_frame()}
     frame = e.to_frame(contributions=True)
     assert (frame["contribution_error"] > 0).any()

@@ -375,12 +375,23 @@ class ExchangeableDesign:
 
     @classmethod
     def between(cls, designs: Sequence[ExchangeableDesign]) -> ExchangeableDesign:
-        """Return a design whose law is the mean of those of several, of one size: it serves all of them."""
+        """Return a design whose law is the mean of those of several: a sample of it serves all of them.
+
+        Parameters
+        ----------
+        designs : designs of one size
+        """
         with np.errstate(divide="ignore"):
             return cls(Counts(np.log(np.mean([design.counts.law for design in designs], axis=0)), 0.0))
 
     def weights(self, design: ExchangeableDesign, z: Floats) -> Floats:
-        """How much likelier rows z (n, d) are under another design, (n,): by how many are removed."""
+        """How much likelier rows are under another design, (n,): by how many features are removed.
+
+        Parameters
+        ----------
+        design : the other design
+        z : (n, d)
+        """
         law = self.counts.law
         ratio = np.divide(design.counts.law, law, out=np.zeros_like(law), where=law > 0)
         return np.asarray(ratio[self.size - z.sum(axis=1).astype(np.int64)])

@@ -657,7 +657,9 @@ def _estimated(
         explained = np.maximum(explained + missing.sum(axis=0), row.explained_by(row.coef).sum(axis=0))
         rest = np.where(np.isnan(variance), rest, np.maximum(variance - explained, 0.0))
     elif unseen is not None and blind.any():
-        hidden = np.where((blind > 0)[:, None], blind[:, None] * unseen.reach**2, 0.0)
+        # of no answers that differ the range is infinite
+        bounds = np.broadcast_to(unseen.reach**2, (len(blind), unseen.reach.size))
+        hidden = np.multiply(blind[:, None], bounds, out=np.zeros_like(bounds), where=(blind > 0)[:, None])
     total = explained + rest
     value, _ = r_squared(explained, total, _size(row.mean), zero)
     safe = np.where(total > 0, total, 1.0)

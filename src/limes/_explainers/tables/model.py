@@ -100,13 +100,15 @@ from limes.models.readers.links import matching_curve
 _BATCH = 10_000
 # Background rows that a model is asked about where only the laws are compared
 _COMPARED = 4096
-# Share of the calls that may be spent on comparing a margin, which is a control alone
+# Share of the calls that may be spent on comparing a margin
 _MOST_COMPARED = 1 / 4
 # Sets of categories beyond the background's whose models are cached
 _WIDER = 8
 
-# Rows that the model is asked about: of the background, and of its law in each of two ways
+# Rows that the model is asked about: of the background, and of its law in each of two ways; and for a margin,
+# which is a control alone, where max_calls bounds them
 _BACKGROUND, _LAW = 744, 128
+_FEW_OF_BACKGROUND, _FEW_OF_LAW = 32, 8
 # Rows at which the expectation must give the model's answer: enough for a forest to use its table of splits;
 # mixed from two rows, as the table has an entry for each value of a column
 _ATOMS, _MIXED = 12, 2
@@ -567,6 +569,7 @@ class _Binding:
     options: SamplingOptions
     checks: AnswerCount  # what it asks
     is_compared: bool = False  # whether the reading's form was found to agree with the model
+    few: bool = False  # whether it is asked about few rows
     _answers: dict[str, Floats] = field(default_factory=dict)
 
     @cached_property
@@ -575,7 +578,7 @@ class _Binding:
 
     @cached_property
     def probe(self) -> Probe:
-        return Probe.of(self.table, self.family.marginals, self.also)
+        return Probe.of(self.table, self.family.marginals, self.also, few=self.few)
 
     def caller(self, output: Output) -> Predict:
         model, table = self.unbound.model, self.table
@@ -651,7 +654,7 @@ class _Binding:
         if self.is_compared:  # rows whose moments cannot be computed are refused one by one
             reading, expectation = self.reading, exact_expectation(form)
         else:
-            reading, expectation = self._verified(form, self.reading.output)
+            reading, expectation = self.verified(form, self.reading.output)
         fallback = None
         if self.options.method == "auto":
             control = self.options.control if self.options.control in CONTROLS else "auto"
@@ -663,7 +666,7 @@ class _Binding:
         answers = reading.predict, rowwise
         return BoundModel(reading, expectation, *answers, watch, self.budget, self.checks, fallback)
 
-    def _verified(self, form: Form, output: Output) -> tuple[Reading, ExactMoments]:
+    def verified(self, form: Form, output: Output) -> tuple[Reading, ExactMoments]:
         """Return the exact expectation of a form that agrees with the model, or raise."""
         probe = self.probe
         try:
@@ -736,12 +739,14 @@ class _Binding:
         margin, control = self.reading.margin, self.options.control
         if margin is None or control not in ("auto", "margin"):
             return None
-        most = np.inf if self.options.max_calls is None else _MOST_COMPARED * self.options.max_calls
+        binding, most = self, self.options.max_calls
         # of what was read as a curve the rows were compared already
-        if control == "auto" and self.answering.by_form is None and len(self.probe.rows) > most:
-            return None
+        if most is not None and self.answering.by_form is None:
+            binding = replace(self, few=True, _answers={})
+            if control == "auto" and len(binding.probe.rows) > _MOST_COMPARED * most:
+                return None
         try:
-            _, expectation = self._verified(margin, resolve(self.reading.model, "margin"))
+            _, expectation = binding.verified(margin, resolve(self.reading.model, "margin"))
             return MarginControl(margin.predict, expectation, rest=strong_effects)
         except (ModelError, NotReadableError, ReadMismatchError):
             if control == "margin":
@@ -762,19 +767,26 @@ class Probe:
     table: Table
 
     @classmethod
-    def of(cls, table: Table, marginals: Sequence[Marginal], also: Floats | None = None) -> Probe:
+    def of(
+        cls, table: Table, marginals: Sequence[Marginal], also: Floats | None = None, *, few: bool = False
+    ) -> Probe:
         """Take background rows, rows whose columns come from different background rows, and rows of the law.
 
         ``also`` are further rows (m, d), those to be explained.
         """
         missing = np.isnan(table.matrix)
-        evenly = even_positions(len(table.matrix), _BACKGROUND)
+        most, drawn = (_FEW_OF_BACKGROUND, _FEW_OF_LAW) if few else (_BACKGROUND, _LAW)
+        evenly = even_positions(len(table.matrix), most)
         # and a row with a missing value for each such column
         background = np.union1d(evenly, missing.argmax(axis=0)[missing.any(axis=0)])
-        few = table.matrix[np.linspace(0, len(table.matrix) - 1, _MIXED).astype(np.int64)]
+        mixed = table.matrix[np.linspace(0, len(table.matrix) - 1, _MIXED).astype(np.int64)]
         without_weights = ProductFamily(tuple(marginals), BinWeights(np.inf)).at(table.matrix[0])
         law = np.concatenate(
-            [shuffled(few, _ATOMS), shuffled(table.matrix, _LAW), product_rows(without_weights, 1)(_LAW)[0]]
+            [
+                shuffled(mixed, _ATOMS),
+                shuffled(table.matrix, drawn),
+                product_rows(without_weights, 1)(drawn)[0],
+            ]
         )
         for j, column in enumerate(table.columns):
             if column.dtype.kind == "f" and column.dtype.itemsize < 8:
