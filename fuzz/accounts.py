@@ -209,7 +209,7 @@ class _Numbers:
 
     @classmethod
     def of(cls, explanation: Any, account: Any) -> _Numbers:
-        n, d = explanation.values.shape[:2]
+        n, d = explanation.coefficients.values.shape[:2]
         parts = [getattr(account, name).reshape(n, d, -1) for name in ("values", "alone", "last")]
         return cls(
             np.concatenate(parts, axis=1),

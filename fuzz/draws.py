@@ -35,8 +35,8 @@ def compare_drawn(
     for i, row in enumerate(rows):
         if compared == _ROWS:
             break
-        values = np.asarray(explanation.values[i], dtype=float).reshape(row.size, -1)
-        start = np.asarray(explanation.intercepts[i], dtype=float).reshape(1, -1)
+        values = np.asarray(explanation.coefficients.values[i], dtype=float).reshape(row.size, -1)
+        start = np.asarray(explanation.coefficients.intercepts[i], dtype=float).reshape(1, -1)
         result = np.concatenate([values, start])
         if not np.isfinite(result).all():
             return Verdict(NOT_FINITE, i + 1, "a coefficient is not finite", i, result.tolist())

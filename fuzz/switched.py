@@ -130,7 +130,7 @@ def compare_known(
     without them.
     """
     d = same.size
-    values = np.asarray(explanation.values, dtype=float).reshape(d, -1)
+    values = np.asarray(explanation.coefficients.values, dtype=float).reshape(d, -1)
     f = answers[subsets(d)[:, same].all(axis=1)]
     beta, start = np.zeros((1, f.shape[1])), f[0]
     if not same.all():
@@ -140,7 +140,7 @@ def compare_known(
         return Verdict(MISMATCH, 1, text, 0, values.tolist(), beta.tolist())
     others = np.zeros_like(beta) if same.all() else values[~same]
     size = float(np.abs(answers).max())
-    verdict = compare(others[None], explanation.intercepts, beta[None], start[None], size, **tolerances)
+    verdict = compare(others[None], explanation.coefficients.intercepts, beta[None], start[None], size, **tolerances)
     account = explanation.contributions
     if verdict.kind != AGREES or account.standard_errors.any():
         return verdict

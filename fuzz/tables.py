@@ -159,7 +159,7 @@ class Trial:
                 reach=max([1.0, *(x / law.scale for law, x in zip(laws, far, strict=True) if law.slope)]),
             )
 
-        values, intercepts = explanation.values[:n], explanation.intercepts[:n]
+        values, intercepts = explanation.coefficients.values[:n], explanation.coefficients.intercepts[:n]
         truth = self.oracle(answers, options, rows, self.widths)
         verdict = judge(values, intercepts, truth)
         if verdict.kind != MISMATCH or self.case.shape != "smooth":

@@ -159,8 +159,8 @@ def assert_coefficients_of_frame(model, frame, *, output=None, tolerance=oracle.
     wanted = resolve(model, output)
     for i in range(rows):
         truth = enumerated(codes, codes[i], lambda x: ModelCaller(model, wanted, as_frame)(x))
-        assert oracle.error(explanation.values[i], truth.coef, truth.size) < tolerance
-        assert oracle.error(explanation.intercepts[i], truth.intercept, truth.size) < tolerance
+        assert oracle.error(explanation.coefficients.values[i], truth.coef, truth.size) < tolerance
+        assert oracle.error(explanation.coefficients.intercepts[i], truth.intercept, truth.size) < tolerance
     return explanation
 
 
@@ -170,7 +170,7 @@ def assert_coefficients(model, x, *, output=None, tolerance=oracle.EXACT, rows=2
     wanted = resolve(model, output)
     for i in range(rows):
         truth = enumerated(x, x[i], ModelCaller(model, wanted, np.asarray), categorical=())
-        assert oracle.error(result.values[i], truth.coef, truth.size) < tolerance
+        assert oracle.error(result.coefficients.values[i], truth.coef, truth.size) < tolerance
     return result
 
 

@@ -43,5 +43,7 @@ def assert_exact(explanation, ask, **options):
     intercept, coef, _ = enumerated(explanation, ask, **options)
     scale = np.abs(coef).max()
     assert scale > 1e-3
-    np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-9, atol=1e-9 * scale)
-    np.testing.assert_allclose(explanation.intercepts[0], intercept, rtol=1e-9, atol=1e-9 * scale)
+    np.testing.assert_allclose(explanation.coefficients.values[0], coef, rtol=1e-9, atol=1e-9 * scale)
+    np.testing.assert_allclose(
+        explanation.coefficients.intercepts[0], intercept, rtol=1e-9, atol=1e-9 * scale
+    )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from internals import Explanation
+from internals import Explanation, from_fields
 
 NAMES = ("age", "sex", "bmi", "bp", "cholesterol", "ldl", "hdl", "tch", "ltg", "glucose")
 CLASSES = ("setosa", "versicolor", "virginica", "other", "fifth", "sixth")
@@ -46,4 +46,4 @@ def fields(n: int = 1, k: int | None = None, *, sampled: bool = False, d: int = 
 def explanation(n: int = 1, k: int | None = None, **options: Any) -> Explanation:
     """Return an explanation of n rows and k outputs; further fields replace the random ones."""
     field_options = {name: options.pop(name) for name in ("sampled", "d") if name in options}
-    return Explanation(**{**fields(n, k, **field_options), **options})
+    return from_fields(**{**fields(n, k, **field_options), **options})

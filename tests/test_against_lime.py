@@ -202,7 +202,7 @@ def flat(fit: Surrogate):
 
 
 def explained(explanation):
-    return np.append(explanation.values[0], explanation.intercepts[0])
+    return np.append(explanation.coefficients.values[0], explanation.coefficients.intercepts[0])
 
 
 # -- the same statistics ---------------------------------------------------------------------------
@@ -248,7 +248,7 @@ def test_the_limit_is_that_of_the_statistics_that_lime_has_learnt(case):
     case = case()
     family = lime_family(case.lime(), case, zero_width_error=False)
     rows = case.X[:8]
-    values = case.limes()(rows).values
+    values = case.limes()(rows).coefficients.values
     designs = [family.at(row) for row in rows]
     limits = [least_squares(design, moments_of(design, case)).coef for design in designs]
     # lime's 1e-11 is up to 4e-8 of a bin's standard deviation in these tables
@@ -321,7 +321,7 @@ def test_a_narrow_bandwidth_gives_the_ridge_and_not_the_limit(bandwidth):
     error = runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
     assert error[:-1].max() < 5 * SHARP * np.abs(expected[:-1]).max()
     assert np.abs(scores(runs, expected)).max() < TOO_FAR
-    limit = case.limes(bandwidth=bandwidth)(row).values[0]
+    limit = case.limes(bandwidth=bandwidth)(row).coefficients.values[0]
     assert np.abs(scores(runs, np.append(limit, expected[-1]))).max() > TOO_FAR
     if bandwidth == 0.2:
         assert (np.abs(limit) > 1000 * np.abs(runs.mean(axis=0)[:-1])).all()
@@ -395,7 +395,7 @@ def test_a_linear_model_shows_the_size_of_the_error():
         )
     ]
     right = slope * (7.0 - np.average(others, weights=theirs.frequencies[1:]))
-    result = case.limes()(row).values[0, 0]
+    result = case.limes()(row).coefficients.values[0, 0]
     assert result == pytest.approx(right, rel=oracle.EXACT)
 
     runs = lime_runs(lime, case, row, runs=repeats(24, 12))
@@ -412,8 +412,8 @@ def per_standard_deviation(case, explanation):
     """Slopes in ``lime``'s units: it moves each numeric column to mean 0 and standard deviation 1."""
     numeric = np.array([j not in case.categories for j in range(case.X.shape[1])])
     mean, std = np.where(numeric, case.X.mean(axis=0), 0.0), np.where(numeric, case.X.std(axis=0), 1.0)
-    slopes = explanation.values[0]
-    return np.append(slopes * std, explanation.intercepts[0] + slopes @ mean)
+    slopes = explanation.coefficients.values[0]
+    return np.append(slopes * std, explanation.coefficients.intercepts[0] + slopes @ mean)
 
 
 @pytest.mark.parametrize("case", [diabetes, lambda: mixed(7.0)], ids=["diabetes", "ties and categories"])

@@ -162,7 +162,7 @@ def test_models_have_the_users_threads_and_explanations_do_not_depend_on_them(ki
     for number in repeats((1, 2, 3), (1, 3)):
         with threadpool_limits(number, user_api="blas"):
             explanation = EXPLAIN[kind](model)
-            values.append((explanation.values, explanation.standard_errors))
+            values.append((explanation.coefficients.values, explanation.coefficients.standard_errors))
         assert seen == {number}
         seen.clear()
     for other in values[1:]:

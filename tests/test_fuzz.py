@@ -88,9 +88,12 @@ class Tampered:
 
 
 def changed(**fields):
-    return lambda explanation: replace(
-        explanation, **{name: change(np.array(getattr(explanation, name))) for name, change in fields.items()}
-    )
+    def tampered(explanation):
+        its = explanation.coefficients
+        others = {name: change(np.array(getattr(its, name))) for name, change in fields.items()}
+        return replace(explanation, coefficients=its.changed(**others))
+
+    return tampered
 
 
 @pytest.mark.parametrize("field", ["values", "intercepts"])
@@ -311,7 +314,8 @@ def assert_settled(trial, options, mass, cells, means, row):
     rows = np.array([row], dtype=float)
 
     def judged(factor):
-        explanation = SimpleNamespace(values=factor * values, intercepts=start)
+        its = SimpleNamespace(values=factor * values, intercepts=start)
+        explanation = SimpleNamespace(coefficients=its)
         return trial._against(explanation, answers, options, rows).kind
 
     assert judged(1.0) == AGREES

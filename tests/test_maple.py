@@ -70,10 +70,10 @@ def test_the_weights_make_the_explanation(explainer, rows):
     """A ridge fit with these weights, of the features that it keeps, has its coefficients."""
     explanation, weights = explainer(rows[:3]), explainer.example_weights(rows[:3])
     for i in range(3):
-        kept = np.flatnonzero(explanation.values[i])
+        kept = np.flatnonzero(explanation.coefficients.values[i])
         fit = Ridge(alpha=0.001).fit(rows[:, kept], curved(rows), sample_weight=weights[i])
-        assert explanation.values[i, kept] == pytest.approx(fit.coef_, rel=oracle.EXACT)
-        assert explanation.intercepts[i] == pytest.approx(fit.intercept_, rel=oracle.EXACT)
+        assert explanation.coefficients.values[i, kept] == pytest.approx(fit.coef_, rel=oracle.EXACT)
+        assert explanation.coefficients.intercepts[i] == pytest.approx(fit.intercept_, rel=oracle.EXACT)
 
 
 def as_published(forest, train, answers, held_out, at, penalty=0.001):
@@ -151,26 +151,26 @@ def test_it_is_the_authors_algorithm(name, code, monkeypatch):
             )
         size = np.abs(coef).max()
         assert size > 0
-        assert explanation.values[i] == pytest.approx(np.array(coef), rel=1e-6, abs=1e-6 * size)
-        assert explanation.intercepts[i] == pytest.approx(intercept, rel=1e-6)
+        assert explanation.coefficients.values[i] == pytest.approx(np.array(coef), rel=1e-6, abs=1e-6 * size)
+        assert explanation.coefficients.intercepts[i] == pytest.approx(intercept, rel=1e-6)
 
 
 def test_a_linear_model_explains_itself(rows):
     model = lambda x: 2.0 * x[:, 0] - x[:, 2] + 0.5  # noqa: E731
     explanation = limes.MapleExplainer(model, rows, trees=20, ridge=0.0)(rows[:2])
-    assert explanation.values == pytest.approx(np.tile([2.0, 0.0, -1.0, 0.0], (2, 1)), abs=1e-6)
-    assert explanation.surrogate_predictions == pytest.approx(explanation.predictions)
+    assert explanation.coefficients.values == pytest.approx(np.tile([2.0, 0.0, -1.0, 0.0], (2, 1)), abs=1e-6)
+    assert explanation.coefficients.surrogate_predictions == pytest.approx(explanation.predictions)
     assert explanation.fidelity == pytest.approx([1.0, 1.0])
 
 
 def test_it_follows_the_curve(explainer, rows):
     explanation = explainer(rows[:40])
-    error = np.abs(explanation.local_errors) if hasattr(explanation, "local_errors") else np.abs(
+    error = np.abs(explanation.coefficients.local_errors) if hasattr(explanation, "local_errors") else np.abs(
         explanation.predictions - explanation.surrogate_predictions
     )  # fmt: skip
     assert np.median(error) < 0.15
     assert explainer.kept >= 2
-    assert explanation.values[:, 1] @ np.cos(rows[:40, 1]) > 0
+    assert explanation.coefficients.values[:, 1] @ np.cos(rows[:40, 1]) > 0
     assert "ridge" in str(explanation)
 
 
@@ -178,7 +178,7 @@ def test_it_is_deterministic_and_takes_tables(rows):
     frame = pd.DataFrame(rows, columns=list("abcd"))
     model = lambda t: curved(t.to_numpy())  # noqa: E731
     one, two = (limes.MapleExplainer(model, frame, trees=10, rng=3)(frame.iloc[:2]) for _ in range(2))
-    assert np.array_equal(one.values, two.values)
+    assert np.array_equal(one.coefficients.values, two.coefficients.values)
     assert one.feature_names == ("a", "b", "c", "d")
 
 
@@ -204,7 +204,7 @@ def test_fidelity_is_the_weighted_r_squared_on_training_rows(explainer, rows):
     explanation = explainer(rows[:3])
     weights = explainer.example_weights(rows[:3])
     for i in range(3):
-        fitted = rows @ explanation.values[i] + explanation.intercepts[i]
+        fitted = rows @ explanation.coefficients.values[i] + explanation.coefficients.intercepts[i]
         expected = r2_score(curved(rows), fitted, sample_weight=weights[i])
         assert expected < 0.99
         assert explanation.fidelity[i] == pytest.approx(expected, rel=oracle.EXACT)

@@ -94,7 +94,7 @@ def exact(model, method, text, words, *, ridge=1.0):
     output = "margin" if method == "decision_function" else None
     explanation = TextExplainer(model, output=output, ridge=ridge, method="exact")(text)
     order = [explanation.feature_names.index(word) for word in words]
-    return np.append(explanation.values[0, order], explanation.intercepts[0])
+    return np.append(explanation.coefficients.values[0, order], explanation.coefficients.intercepts[0])
 
 
 def check(corpus, text):

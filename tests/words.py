@@ -93,10 +93,12 @@ def _eliminated(matrix, right):
 
 def assert_exact(explanation, answers, bandwidth=0.25, *, kind):
     """An explanation says exactly what all subsets' answers (2^d,) do."""
-    d = explanation.values.shape[1]
+    d = explanation.coefficients.values.shape[1]
     intercept, coef, _ = surrogate(law(kind, d, bandwidth), answers)
     scale = np.abs(coef).max()
     assert scale > 1e-3
     assert explanation.method == "exact"
-    np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-9, atol=1e-9 * scale)
-    np.testing.assert_allclose(explanation.intercepts[0], intercept, rtol=1e-9, atol=1e-9 * scale)
+    np.testing.assert_allclose(explanation.coefficients.values[0], coef, rtol=1e-9, atol=1e-9 * scale)
+    np.testing.assert_allclose(
+        explanation.coefficients.intercepts[0], intercept, rtol=1e-9, atol=1e-9 * scale
+    )

@@ -87,11 +87,11 @@ def record(task, x, method, setting):
     if explanation is None:
         return None
     seconds, certificate = process_time() - began, explanation.certificate
-    w = explanation.values[0]
+    w = explanation.coefficients.values[0]
     errors = {
         "fresh_rmse": float(np.sqrt(certificate.fresh_fidelity)),
         "nonzero": int((np.abs(w) > _NONZERO).sum()),
-        "constant": float(explanation.intercepts[0]),
+        "constant": float(explanation.coefficients.intercepts[0]),
         "off_plane": float(abs(w @ x - explanation.predictions[0])),
         "seconds": seconds,
     }
@@ -169,4 +169,4 @@ class Maple:
         began = process_time()
         explanation = self._explainer(x[None])
         seconds = process_time() - began
-        return Answer(explanation.values[0] * x, float(explanation.intercepts[0]), seconds)
+        return Answer(explanation.coefficients.values[0] * x, float(explanation.coefficients.intercepts[0]), seconds)

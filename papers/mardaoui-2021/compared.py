@@ -88,7 +88,7 @@ def _exact(model: Rule | Linear, bandwidth: float) -> np.ndarray:
     explanation = explainer(model.review)
     # a word that the Pipeline's vectorizer takes for the same as another would move places
     assert explanation.feature_names == tuple(model.words)
-    result = explanation.values[0]
+    result = explanation.coefficients.values[0]
     form = limes.limit(ExchangeableDesign.word_deletions(result.size, bandwidth), model.form()).coef
     assert np.abs(result - form).max() <= _SAME * np.abs(form).max()
     return result

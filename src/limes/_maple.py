@@ -26,6 +26,7 @@ from limes._explainers.results import repetitions, score_warnings
 from limes._explainers.tables.table import Table, ids_of
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
+from limes._explanation.explanation import from_fields
 from limes._threads import one_blas_thread
 from limes.exceptions import InputError
 from limes.models._calling.caller import (
@@ -176,7 +177,7 @@ class MapleExplainer(Described):
             fidelity[i] = self._r_squared(weights, values[i], intercepts[i])
         predictions, first = self._predict(rows), self._predict.first
         scores = score_warnings(self._watch.model, str(self._provenance["answer"]), first, predictions)
-        return Explanation(
+        return from_fields(
             values=values,
             standard_errors=np.full((n, d), np.nan),
             intercepts=intercepts,

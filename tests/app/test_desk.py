@@ -40,8 +40,10 @@ def test_the_numbers_are_the_explainers(case):
             np.testing.assert_allclose(numbers["contributions"], account.values[0], rtol=SAME, atol=1e-12)
             np.testing.assert_allclose(numbers["base"], account.base_values[0], rtol=SAME)
             np.testing.assert_allclose(numbers["prediction"], of_output.predictions[0], rtol=SAME)
-            np.testing.assert_allclose(numbers["surrogate"], of_output.surrogate_predictions[0], rtol=SAME)
-            np.testing.assert_allclose(numbers["intercept"], of_output.intercepts[0], rtol=SAME)
+            np.testing.assert_allclose(
+                numbers["surrogate"], of_output.coefficients.surrogate_predictions[0], rtol=SAME
+            )
+            np.testing.assert_allclose(numbers["intercept"], of_output.coefficients.intercepts[0], rtol=SAME)
             np.testing.assert_allclose(numbers["fidelity"], of_output.fidelity[0], rtol=SAME)
 
 
@@ -50,7 +52,9 @@ def test_a_moved_value_is_a_row_with_that_value(patients_case):
     values[2] = 38.5
     moved = patients_case.X.iloc[[3]].assign(bmi=38.5)
     numbers = patients_case.desk.explain(values, 0)["numbers"]
-    np.testing.assert_allclose(numbers["values"], patients_case.explainer(moved).values[0], rtol=SAME)
+    np.testing.assert_allclose(
+        numbers["values"], patients_case.explainer(moved).coefficients.values[0], rtol=SAME
+    )
     np.testing.assert_allclose(numbers["prediction"], patients_case.model.predict(moved)[0], rtol=SAME)
 
 

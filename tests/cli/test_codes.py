@@ -66,7 +66,7 @@ def test_codes_get_the_explanation_of_the_table_that_the_model_was_trained_on(fo
     result = limes.Explanation.from_json((folder / "out.json").read_text())
     assert result.method == expected.method == "exact"
     assert result.conditions == expected.conditions
-    assert result.values == pytest.approx(expected.values)
+    assert result.coefficients.values == pytest.approx(expected.coefficients.values)
     assert result.predictions == pytest.approx(model.predict(X.iloc[[4]]))
 
 

@@ -93,7 +93,7 @@ def test_explain_prints_a_table_and_writes_html_and_json(files):
     assert "<svg" in (files / "out.html").read_text() or "<div" in (files / "out.html").read_text()
     explanation = Explanation.read_json(files / "out.json")
     assert explanation.feature_names == ("alcohol", "malic_acid", "ash", "alcalinity_of_ash")
-    assert explanation.values.shape == (1, 4)
+    assert explanation.coefficients.values.shape == (1, 4)
     assert json.loads((files / "out.json").read_text())
 
 
@@ -321,8 +321,8 @@ def test_the_joint_law_is_an_option(files, tmp_path):
     reference = limes.TabularExplainer(joblib.load(files / "forest.joblib"), table, law="joint")(
         table.iloc[:1]
     )
-    assert explanation.values.tolist() == reference.values.tolist()
-    assert explanation.effective_rows.tolist() == reference.effective_rows.tolist()
+    assert explanation.coefficients.values.tolist() == reference.coefficients.values.tolist()
+    assert explanation.coefficients.effective_rows.tolist() == reference.coefficients.effective_rows.tolist()
     assert explanation.provenance["law"] == "joint"
     page = tmp_path / "joint.html"
     result = run(files, "diagnose", "forest.skops", "wine.csv", *options[:4], "--html", str(page))
@@ -347,8 +347,8 @@ def test_a_row_is_explained_by_few_facts(files):
     assert result.exit_code == 0, result.output
     rule = Explanation.read_json(files / "rule.json")
     assert rule.ids == (7,)
-    assert (rule.values != 0).sum() == 2
-    assert rule[0, "alcohol"].values[0, 0] == 0.0
+    assert (rule.coefficients.values != 0).sum() == 2
+    assert rule[0, "alcohol"].coefficients.values[0, 0] == 0.0
     output = " ".join(result.output.split())
     assert rule.rule().split("  ->")[0].replace("  ", " ") in output
     assert "with 95% confidence" in output

@@ -133,7 +133,7 @@ def test_of_several_outputs_of_a_regression_the_first_is_explained(engine):
         # a function is sampled
         atol=0.0 if engine == "lime" else 4 * max(error for _, error in alone.standard_errors[1]),
     )
-    assert first.limes.values.shape == (1, 4)
+    assert first.limes.coefficients.values.shape == (1, 4)
     assert first.min_value <= first.predicted_value <= first.max_value
     second = explained(lambda x: both.predict(x)[:, 1], engine=engine, options={"mode": "regression"})
     assert second.predicted_value == pytest.approx(both.predict(X[60:61])[0, 1])
@@ -318,9 +318,11 @@ def test_options_of_pages():
 def test_pages_have_the_numbers_of_the_list():
     explanation = explained(num_features=2, options={"discretize_continuous": False})
     page = explanation._shown(None)
-    np.testing.assert_allclose(page.values[0, :, 0], [value for _, value in explanation.as_list()])
-    assert page.intercepts[0, 0] == explanation.intercept[1]
-    assert page.surrogate_predictions[0, 0] == explanation.local_pred.by_label[1]
+    np.testing.assert_allclose(
+        page.coefficients.values[0, :, 0], [value for _, value in explanation.as_list()]
+    )
+    assert page.coefficients.intercepts[0, 0] == explanation.intercept[1]
+    assert page.coefficients.surrogate_predictions[0, 0] == explanation.local_pred.by_label[1]
     assert "per standard deviation" in explanation.as_html()
 
 

@@ -62,10 +62,14 @@ def test_few_superpixels_are_exact():
     assert sorted(explanation.top_labels) == [0, 1, 2]
     for label in range(3):
         coef = dict(explanation.local_exp[label])
-        np.testing.assert_allclose([coef[j] for j in range(6)], exact.values[0, :, label], rtol=EXACT)
-        assert explanation.intercept[label] == pytest.approx(exact.intercepts[0, label], rel=EXACT)
+        np.testing.assert_allclose(
+            [coef[j] for j in range(6)], exact.coefficients.values[0, :, label], rtol=EXACT
+        )
+        assert explanation.intercept[label] == pytest.approx(
+            exact.coefficients.intercepts[0, label], rel=EXACT
+        )
         assert explanation.local_pred.by_label[label] == pytest.approx(
-            exact.surrogate_predictions[0, label], rel=EXACT
+            exact.coefficients.surrogate_predictions[0, label], rel=EXACT
         )
         assert explanation.score[label] == pytest.approx(exact.fidelity[0, label], rel=EXACT)
         assert {error for _, error in explanation.standard_errors[label]} == {0.0}
@@ -89,7 +93,7 @@ def test_an_estimator_of_flattened_images_is_read():
     assert explanation.limes.method == exact.method == "exact"
     coef = dict(explanation.local_exp[0])
     np.testing.assert_allclose(
-        [coef[j] for j in range(16)], exact[..., "0"].values[0], rtol=EXACT, atol=EXACT
+        [coef[j] for j in range(16)], exact[..., "0"].coefficients.values[0], rtol=EXACT, atol=EXACT
     )
     assert explanation.image.shape == (8, 8, 3)
     assert 0 < explanation.score <= 1

@@ -46,9 +46,13 @@ def test_a_bound_method_is_read_and_exact():
     assert (explanation.engine, explanation.limes.method) == ("limit", "exact")
     for label in range(3):
         coef = dict(explanation.as_map()[label])
-        np.testing.assert_allclose([coef[j] for j in range(4)], exact.values[0, :, label], rtol=1e-12)
-        assert explanation.intercept[label] == pytest.approx(exact.intercepts[0, label])
-        assert explanation.local_pred.by_label[label] == pytest.approx(exact.surrogate_predictions[0, label])
+        np.testing.assert_allclose(
+            [coef[j] for j in range(4)], exact.coefficients.values[0, :, label], rtol=1e-12
+        )
+        assert explanation.intercept[label] == pytest.approx(exact.coefficients.intercepts[0, label])
+        assert explanation.local_pred.by_label[label] == pytest.approx(
+            exact.coefficients.surrogate_predictions[0, label]
+        )
         assert {error for _, error in explanation.standard_errors[label]} == {0.0}
     assert explanation.available_labels() == [0, 1, 2]
 
@@ -150,7 +154,7 @@ def test_probabilities_follow_a_margin_that_can_be_read(monkeypatch):
     monkeypatch.setattr("limes.models.forms._linked.MOST_CELLS", 100)
     model = xgboost.XGBClassifier(n_estimators=20, max_depth=3).fit(X, Y == 1)
     explanation = explained(model.predict_proba, num_samples=1024)
-    assert explanation.limes.controls == ("margin",)
+    assert explanation.limes.coefficients.controls == ("margin",)
     plain = explained(lambda x: model.predict_proba(x), num_samples=1024)
     assert max(e for _, e in explanation.standard_errors[1]) < max(e for _, e in plain.standard_errors[1])
 
@@ -168,9 +172,9 @@ def test_the_parts_of_the_surrogate_add_up(binned):
         assert total == pytest.approx(surrogate.local_pred.by_label[1])
         # in the user's own units
         raw = np.ones(10) if binned else BODIES[3]
-        assert surrogate.limes.intercepts[0] + surrogate.limes.values[0] @ raw == pytest.approx(
-            surrogate.limes.surrogate_predictions[0]
-        )
+        assert surrogate.limes.coefficients.intercepts[0] + surrogate.limes.coefficients.values[
+            0
+        ] @ raw == pytest.approx(surrogate.limes.coefficients.surrogate_predictions[0])
 
 
 def cut(**options):
@@ -192,7 +196,7 @@ def test_a_discretizer_of_one_s_own_has_a_limit():
     edges = [[x.min(), *q, x.max()] for x, q in zip(X.T, thirds.bins(X, None), strict=True)]
     exact = limes.TabularExplainer(FOREST, X, bins=edges, output=[1])(X[60])
     coef = dict(result.as_map()[1])
-    np.testing.assert_allclose([coef[j] for j in range(4)], exact.values[0, :, 0], rtol=1e-9)
+    np.testing.assert_allclose([coef[j] for j in range(4)], exact.coefficients.values[0, :, 0], rtol=1e-9)
 
 
 def test_a_discretizer_says_which_columns_are_numbers():
@@ -290,7 +294,7 @@ def test_pickled_with_a_function_that_cannot_be():
     explanation = explained(lambda x: FOREST.predict_proba(x), num_samples=200)
     again = pickle.loads(pickle.dumps(explanation))
     assert (again.score, again.as_list()) == (explanation.score, explanation.as_list())
-    assert again.limes.values.tolist() == explanation.limes.values.tolist()
+    assert again.limes.coefficients.values.tolist() == explanation.limes.coefficients.values.tolist()
 
 
 @ENGINES

@@ -78,9 +78,9 @@ def test_a_bound_method_of_a_readable_model_is_exact():
     explanation = explained(MODEL.decision_function, options={"mode": "regression"}, num_features=99)
     exact = limes.TextExplainer(MODEL, output="margin")(TEXT)
     assert (explanation.engine, explanation.limes.method, explanation.engine_reason) == ("limit", "exact", "")
-    np.testing.assert_allclose(in_order(explanation), exact.values[0], rtol=EXACT)
-    assert explanation.intercept[1] == pytest.approx(exact.intercepts[0], rel=EXACT)
-    assert explanation.local_pred == pytest.approx(exact.surrogate_predictions[0], rel=EXACT)
+    np.testing.assert_allclose(in_order(explanation), exact.coefficients.values[0], rtol=EXACT)
+    assert explanation.intercept[1] == pytest.approx(exact.coefficients.intercepts[0], rel=EXACT)
+    assert explanation.local_pred == pytest.approx(exact.coefficients.surrogate_predictions[0], rel=EXACT)
     assert explanation.predicted_value == pytest.approx(MODEL.decision_function([TEXT])[0])
     assert {error for _, error in explanation.standard_errors[1]} == {0.0}
     assert [word for word, _ in sorted(explanation.as_list(), key=lambda pair: WORDS.index(pair[0]))] == WORDS
@@ -486,9 +486,11 @@ def test_the_page_has_the_numbers_of_the_list(chosen):
     explanation = explained(probabilities, options={"engine": chosen}, num_samples=400, num_features=2)
     shown = explanation._shown([1])
     assert shown.feature_names == tuple(word for word, _ in explanation.as_list())
-    np.testing.assert_allclose(shown.values[0, :, 0], [value for _, value in explanation.as_list()])
-    np.testing.assert_allclose(shown.intercepts[0, 0], explanation.intercept[1])
-    np.testing.assert_allclose(shown.surrogate_predictions[0, 0], explanation.local_pred)
+    np.testing.assert_allclose(
+        shown.coefficients.values[0, :, 0], [value for _, value in explanation.as_list()]
+    )
+    np.testing.assert_allclose(shown.coefficients.intercepts[0, 0], explanation.intercept[1])
+    np.testing.assert_allclose(shown.coefficients.surrogate_predictions[0, 0], explanation.local_pred)
 
 
 def test_the_way_back_is_diagnosed():

@@ -71,7 +71,7 @@ def test_coefficients_are_per_standard_deviation_and_in_units_in_limes():
     scale = COUNTS.toarray().std(axis=0)
     for j, value in result.as_map()[1]:
         assert value == pytest.approx(SLOPES[j] * scale[j], abs=0.1)
-        assert result.limes.values[0, j] == pytest.approx(value / scale[j])
+        assert result.limes.coefficients.values[0, j] == pytest.approx(value / scale[j])
     assert {j for j, _ in result.as_map()[1]} == set(COUNTS[ROW].indices)
     assert (result.engine, result.engine_reason) == ("lime", "only lime's sampling supports sparse tables")
     assert "coefficient" in result.as_html()

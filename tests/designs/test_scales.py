@@ -99,8 +99,14 @@ def explained(form, factor, options):
     explainer = limes.TabularExplainer(form(factor), X * factors, **options)
     explanation = explainer(ROWS * factors, progress=False)
     assert explanation.method == "exact"
-    per_unit = explanation.values * (factors if options.get("bins", 4) is None else 1.0)
-    return np.concatenate([per_unit.ravel(), explanation.intercepts, explanation.surrogate_predictions])
+    per_unit = explanation.coefficients.values * (factors if options.get("bins", 4) is None else 1.0)
+    return np.concatenate(
+        [
+            per_unit.ravel(),
+            explanation.coefficients.intercepts,
+            explanation.coefficients.surrogate_predictions,
+        ]
+    )
 
 
 def tree(factor):
@@ -169,8 +175,8 @@ def test_p_values_of_any_size():
     table = np.column_stack([p, X[:, 0].repeat(2)[:400]])
     for options in OPTIONS.values():
         explanation = limes.TabularExplainer(boosted, table, **options)(table[:2], progress=False)
-        assert np.isfinite(explanation.values).all()
-        assert np.isfinite(explanation.intercepts).all()
+        assert np.isfinite(explanation.coefficients.values).all()
+        assert np.isfinite(explanation.coefficients.intercepts).all()
     # with the values themselves as law, the coefficient is a difference of two means of predictions
     explanation = limes.TabularExplainer(boosted, table, law="empirical", bandwidth=np.inf)(
         table[:1], progress=False
@@ -179,8 +185,8 @@ def test_p_values_of_any_size():
     inside = np.searchsorted(edges, p) == np.searchsorted(edges, p[0])
     grid = np.array([[boosted.predict(np.column_stack([np.full(400, v), table[:, 1]])).mean()] for v in p])
     expected = grid[inside].mean() - grid[~inside].mean()
-    assert abs(explanation.values[0, 0] - expected) < EXACT * abs(expected)
-    assert limes.TabularExplainer(model, p[:, None])([[p[0]]]).values[0, 0] == 0.0
+    assert abs(explanation.coefficients.values[0, 0] - expected) < EXACT * abs(expected)
+    assert limes.TabularExplainer(model, p[:, None])([[p[0]]]).coefficients.values[0, 0] == 0.0
 
 
 @pytest.mark.parametrize("wide", [1.0, 1e10, 1e30, 1e100, 1e200])
@@ -209,9 +215,11 @@ def test_sampled_slopes_of_columns_of_very_different_size(factor):
         sampled = limes.TabularExplainer(model, X * factors, rng=seed, **options)(
             ROWS * factors, progress=False
         )
-        away = (sampled.values - exact.values) / sampled.standard_errors
+        away = (
+            sampled.coefficients.values - exact.coefficients.values
+        ) / sampled.coefficients.standard_errors
         assert np.abs(away).max() < oracle.Z_LIMIT
-        assert (sampled.standard_errors * factors < 0.1).all()
+        assert (sampled.coefficients.standard_errors * factors < 0.1).all()
         diagnosed = limes.diagnose(sampled)
         assert diagnosed is not None
 

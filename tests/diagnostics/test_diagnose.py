@@ -279,7 +279,7 @@ def test_texts_are_diagnosed(reviews, options, method):
     fit = row.diagnostics["fit"]
     assert 0 < fit.fidelity <= 1
     output = explanation.predictions.size - 1  # the positive class alone
-    np.testing.assert_allclose(fit.local_error, explanation.local_errors.reshape(-1)[output])
+    np.testing.assert_allclose(fit.local_error, explanation.coefficients.local_errors.reshape(-1)[output])
     assert "polyline" in diagnosis.to_html()
 
 

@@ -34,7 +34,7 @@ def test_all_coefficients_of_a_linear_model_vanish_with_five_bins_and_the_diagno
     row = np.full((1, 4), 0.5)
     explainer = limes.TabularExplainer(linear([3.0, -3.0, 2.8, 3.0]), X, bins=5)
     explanation = explainer(row)
-    assert np.abs(explanation.values).max() < 0.05  # of slopes of 3 over a range of 20
+    assert np.abs(explanation.coefficients.values).max() < 0.05  # of slopes of 3 over a range of 20
     result = about(limes.diagnose(explanation), "cancellation")
     assert {f.features[0] for f in result if f.severity == "warning"} == {"x0", "x1", "x2", "x3"}
     # all of the variance between bins is hidden: 24/25 of what a column gives to f
@@ -91,7 +91,7 @@ def test_a_bump_aligned_with_the_row_is_an_artifact():
     model, X = bump()
     inside, aligned, far = np.array([[7.0, 7.0], [7.0, -7.0], [-7.0, -7.0]])
     explainer = limes.TabularExplainer(model, X)
-    large = explainer(aligned[None]).values[0, 0]
+    large = explainer(aligned[None]).coefficients.values[0, 0]
     assert large > 0.1  # although the model is 0 all around
     result = about(limes.diagnose(explainer(aligned[None])), "alignment")
     assert [f.features for f in result] == [("x0",)]
@@ -152,7 +152,7 @@ def test_signs_change_with_the_bandwidth_on_the_wine_data():
     row, finding = result[0]
     (j,) = (X.columns.get_loc(name) for name in finding.features)
     other = limes.TabularExplainer(model, X, bandwidth=finding.number**2 / row.path.bandwidth)
-    beyond = other(X.iloc[row.number : row.number + 1]).values[0, j]
+    beyond = other(X.iloc[row.number : row.number + 1]).coefficients.values[0, j]
     assert np.sign(beyond) == -np.sign(row.explanation.values[j])
 
 
@@ -172,7 +172,7 @@ def test_a_row_on_an_edge_has_a_finding_with_the_other_side():
         assert finding.features == ("x1",)
         assert finding.number == pytest.approx(1e-6 / X[:, 1].std(), rel=1e-6)
         np.testing.assert_allclose(
-            row.diagnostics["edge"].coef.value, explanation.values[other], rtol=0, atol=EXACT
+            row.diagnostics["edge"].coef.value, explanation.coefficients.values[other], rtol=0, atol=EXACT
         )
     assert not [f for f in away.findings if f.kind == "edge"]
 
@@ -320,8 +320,8 @@ def test_the_scaffolding_attack_is_reported():
     rows = X[:20]
     fooled = limes.TabularExplainer(scaffold, X, **options)(rows, progress=False)
     explanation = limes.TabularExplainer(scaffold, X, law="joint", **options)(rows, progress=False)
-    assert np.mean(np.abs(fooled.values).argmax(axis=1) == 0) <= 0.2
-    assert np.mean(np.abs(explanation.values).argmax(axis=1) == 0) == 1.0
+    assert np.mean(np.abs(fooled.coefficients.values).argmax(axis=1) == 0) <= 0.2
+    assert np.mean(np.abs(explanation.coefficients.values).argmax(axis=1) == 0) == 1.0
     for diagnosis in (limes.diagnose(fooled[:5], fooled.explainer), limes.diagnose(explanation[:5])):
         findings = about(diagnosis, "dependence")
         assert len(findings) >= 4

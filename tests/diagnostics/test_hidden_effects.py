@@ -97,7 +97,7 @@ def test_in_a_middle_bin_of_a_line(d, bins):
     shares, captured = shares_of(functions, X, row, bins, bandwidth)
     assert hidden_columns(shares, captured) == [0]
     explanation = explainer(row[None])
-    assert abs(explanation.values[0, 0]) < 0.05 * np.abs(slopes).max()
+    assert abs(explanation.coefficients.values[0, 0]) < 0.05 * np.abs(slopes).max()
     assert warned_columns(explanation, 0) == {"x0"}
     (finding,) = [f for f in about(limes.diagnose(explanation), "cancellation") if f.severity == "warning"]
     assert finding.features == ("x0",)
@@ -117,7 +117,9 @@ def test_around_the_bandwidth_that_switches_a_coefficient_off(bandwidth):
     X = np.random.default_rng(1).normal(size=(2000, 2))
     explainer = limes.TabularExplainer(linear([10.0, -10.0]), X, weights="euclidean", bandwidth=bandwidth)
     explanation = explainer([[1.0, 0.432]])
-    assert np.abs(explanation.values[0, 1]) < 0.13 * np.abs(explanation.values[0, 0])
+    assert np.abs(explanation.coefficients.values[0, 1]) < 0.13 * np.abs(
+        explanation.coefficients.values[0, 0]
+    )
     assert warned_columns(explanation, 0) == {"x1"}
     findings = limes.diagnose(explanation).findings
     assert ("cancellation", "warning", ("x1",)) in [(f.kind, f.severity, f.features) for f in findings]
@@ -210,7 +212,7 @@ def test_coefficients_that_rest_on_rows_which_do_not_occur_are_reported():
 
     np.testing.assert_array_equal(model(X), X["a"])
     explanation = limes.TabularExplainer(model, X, max_calls=1024)(X[:12], progress=False)
-    assert (np.abs(explanation.values).max(axis=1) > 20).all()  # on rows that occur at most 2
+    assert (np.abs(explanation.coefficients.values).max(axis=1) > 20).all()  # on rows that occur at most 2
     for diagnosis in limes.diagnose(explanation, progress=False):
         (finding,) = [f for f in diagnosis.findings if f.kind == "dependence"]
         assert finding.severity == "warning"

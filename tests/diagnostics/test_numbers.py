@@ -62,7 +62,7 @@ def test_a_profile_gives_its_coefficient(small):
     *_, explanation, row = small
     for profile in row.profiles:
         j = int(profile.name[1:])
-        assert profile.coef == pytest.approx(explanation.values[0, j], abs=EXACT)
+        assert profile.coef == pytest.approx(explanation.coefficients.values[0, j], abs=EXACT)
         assert 0 <= profile.explained <= profile.between * (1 + EXACT)
 
 
@@ -70,7 +70,9 @@ def test_fidelity_and_variance_are_those_of_all_rows(small):
     X, model, explanation, row = small
     _, weights, cells, f = enumerated(X, model, X[0], BANDWIDTH)
     row_cells = np.array([np.searchsorted(np.percentile(X[:, j], [25, 50, 75]), X[0, j]) for j in range(2)])
-    surrogate = explanation.intercepts[0] + (cells == row_cells) @ explanation.values[0]
+    surrogate = (
+        explanation.coefficients.intercepts[0] + (cells == row_cells) @ explanation.coefficients.values[0]
+    )
     mean = weights @ f
     variance = weights @ (f - mean) ** 2
     fidelity = 1 - weights @ (f - surrogate) ** 2 / variance
@@ -84,8 +86,12 @@ def test_the_path_is_the_explanation_at_other_bandwidths(small):
     X, model, explanation, row = small
     for at in (0, 7, 12, 24):
         other = limes.TabularExplainer(model, X, law="empirical", bandwidth=row.path.bandwidths[at])
-        np.testing.assert_allclose(row.path.values[at], other(X[:1]).values[0], rtol=0, atol=EXACT)
-    np.testing.assert_allclose(row.path.values[row.path.current], explanation.values[0], rtol=0, atol=EXACT)
+        np.testing.assert_allclose(
+            row.path.values[at], other(X[:1]).coefficients.values[0], rtol=0, atol=EXACT
+        )
+    np.testing.assert_allclose(
+        row.path.values[row.path.current], explanation.coefficients.values[0], rtol=0, atol=EXACT
+    )
 
 
 def test_limes_printed_coefficients_are_the_ridge_explanation():
@@ -95,7 +101,7 @@ def test_limes_printed_coefficients_are_the_ridge_explanation():
     for bandwidth, reported in ((0.2, True), (1.5, False)):
         reading = diagnosed(model, X, X[:1], bandwidth=bandwidth).rows[0].diagnostics["shrinkage"]
         ridge = limes.TabularExplainer(model, X, bandwidth=bandwidth, ridge=1.0)(X[:1])
-        np.testing.assert_allclose(reading.lime, ridge.values[0], rtol=0, atol=EXACT)
+        np.testing.assert_allclose(reading.lime, ridge.coefficients.values[0], rtol=0, atol=EXACT)
         assert bool(list(reading.findings())) is reported
         # a ridge explanation is measured against the same limit, with a mean that is sampled
         again = limes.diagnose(ridge).rows[0].diagnostics["shrinkage"]
@@ -145,7 +151,7 @@ def test_a_narrow_bandwidth_is_the_box_alone(small):
     X, model, _, row = small
     narrow = limes.TabularExplainer(model, X, law="empirical", bandwidth=0.05)(X[:1])
     np.testing.assert_allclose(
-        row.diagnostics["alignment"].effects.value, narrow.values[0], rtol=0, atol=EXACT
+        row.diagnostics["alignment"].effects.value, narrow.coefficients.values[0], rtol=0, atol=EXACT
     )
 
 

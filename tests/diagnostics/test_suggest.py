@@ -51,7 +51,7 @@ def test_curves_equal_the_diagnosis_at_each_bandwidth(forest):
     assert explanation.locality[at] == pytest.approx(diagnosis.diagnostics["sample size"].locality, abs=EXACT)
     assert explanation.fidelity[at] == pytest.approx(diagnosis.diagnostics["fit"].fidelity, rel=0.1)
     wide, narrow = (
-        limes.TabularExplainer(model, X, bandwidth=bandwidth * step)(X[:1]).values[0]
+        limes.TabularExplainer(model, X, bandwidth=bandwidth * step)(X[:1]).coefficients.values[0]
         for step in (np.sqrt(2), 1 / np.sqrt(2))
     )
     drift = np.linalg.norm(wide - narrow) / np.linalg.norm(diagnosis.explanation.values)

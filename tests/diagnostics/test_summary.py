@@ -65,7 +65,7 @@ def explanation():
 
 def test_means_are_means(explanation):
     result = limes.summary(explanation, rows=2, features=2, of="coefficients")
-    size = np.abs(explanation.values)
+    size = np.abs(explanation.coefficients.values)
     np.testing.assert_array_equal(result.mean_abs, size.mean(axis=0))
     np.testing.assert_array_equal(result.spread, size.std(axis=0))
     assert [result.names[j] for j in result.order()] == ["x0", "x2", "x1", "x3"]
@@ -90,7 +90,7 @@ def test_exact_contributions_are_summarised_where_they_are_quick(weights):
     assert "mean |contribution|" in str(result)
     assert "|contribution|: x" in repr(result)
     of_coefficients = limes.summary(explanation, of="coefficients")
-    np.testing.assert_array_equal(of_coefficients.mean, explanation.values.mean(axis=0))
+    np.testing.assert_array_equal(of_coefficients.mean, explanation.coefficients.values.mean(axis=0))
     assert "mean |β|" in str(of_coefficients)
 
 
@@ -111,7 +111,7 @@ def test_cohorts_are_a_features_cells_or_given(explanation):
     labels = np.array(["a", "b"] * 50)
     given_labels = limes.summary(explanation, cohorts=labels, of="coefficients")
     for cohort in given_labels.cohorts:
-        sizes = np.abs(explanation.values[labels == cohort.name])
+        sizes = np.abs(explanation.coefficients.values[labels == cohort.name])
         np.testing.assert_allclose(cohort.mean_abs, sizes.mean(axis=0))
 
 

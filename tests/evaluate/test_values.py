@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import limes
+from internals import from_fields
 from limes.evaluate import Attribution, attribution
 from limes.exceptions import InputError
 
@@ -25,7 +25,7 @@ def test_arrays_and_lists():
 def explained(values):
     n, d = values.shape[:2]
     outputs = values.shape[2:]
-    return limes.Explanation(
+    return from_fields(
         values=values,
         standard_errors=np.abs(values) / 10,
         intercepts=np.zeros((n, *outputs)),

@@ -62,8 +62,8 @@ def test_a_model_that_gave_one_answer_is_not_converged():
 
     explainer = limes.TabularExplainer(rare, X, tolerance="5%", max_calls=285, contributions=False, rng=1)
     explanation = explainer(np.zeros((1, 5)), progress=False)
-    assert not explanation.values.any()
-    assert (explanation.standard_errors > 0.003).all()
+    assert not explanation.coefficients.values.any()
+    assert (explanation.coefficients.standard_errors > 0.003).all()
     assert not explanation.converged
     assert any("answered the same in all 256 perturbed rows" in w and RARE in w for w in explanation.warnings)
 
@@ -73,8 +73,8 @@ def test_a_constant_callable_has_coefficients_0_and_has_not_converged(answer):
     X = np.random.default_rng(0).normal(size=(100, 3))
     explainer = limes.TabularExplainer(lambda rows: np.full(len(rows), answer), X, max_calls=256)
     explanation = explainer(X[:1], progress=False)
-    assert np.abs(explanation.values).max() < 1e-9 * answer
-    assert np.isinf(explanation.standard_errors).all() == (answer > 1)
+    assert np.abs(explanation.coefficients.values).max() < 1e-9 * answer
+    assert np.isinf(explanation.coefficients.standard_errors).all() == (answer > 1)
     assert not explanation.converged
     texts = [w for w in explanation.warnings if "hardly changed" in w or "stopped after" in w]
     assert texts == []

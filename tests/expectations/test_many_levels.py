@@ -65,7 +65,7 @@ def test_forests_behind_encoders_of_many_levels_are_exact(encoder, shared, monke
     size = np.abs(Y).max()
     for i in range(len(rows)):
         betas, mean = coefficients(model, rows.iloc[i], 0.9)
-        np.testing.assert_allclose(explanation.values[i], betas, atol=EXACT * size, rtol=0)
+        np.testing.assert_allclose(explanation.coefficients.values[i], betas, atol=EXACT * size, rtol=0)
     account = explanation.contributions
     np.testing.assert_allclose(account.base_values[-1], mean, atol=EXACT * size, rtol=0)
     total = account.base_values + account.values.sum(axis=1)
@@ -80,7 +80,9 @@ def test_a_linear_model_of_many_levels_is_exact():
     )
     for i in range(5):
         betas, _ = coefficients(model, TABLE.iloc[i], 0.9)
-        np.testing.assert_allclose(explanation.values[i], betas, atol=EXACT * np.abs(Y).max(), rtol=0)
+        np.testing.assert_allclose(
+            explanation.coefficients.values[i], betas, atol=EXACT * np.abs(Y).max(), rtol=0
+        )
 
 
 def test_more_levels_than_4096_are_read():

@@ -207,5 +207,5 @@ def test_cells_that_no_row_hits_are_left_out():
         max_calls=1024,
     )
     explanation = explainer([[-2.98, -0.89]])
-    assert explanation.controls == ("network",)
-    assert np.isfinite(explanation.values).all()
+    assert explanation.coefficients.controls == ("network",)
+    assert np.isfinite(explanation.coefficients.values).all()

@@ -48,9 +48,9 @@ def small_controls(monkeypatch):
 @pytest.mark.usefixtures("small_controls")
 def test_controls_that_are_too_large_are_left_out(options):
     explanation = limes.TabularExplainer(product, X, rng=0, **options)(X[:2])
-    assert not {"additive", "network"} & set(explanation.controls)
-    assert np.isfinite(explanation.standard_errors).all()
-    assert (explanation.standard_errors[:, :2] > 0).all()
+    assert not {"additive", "network"} & set(explanation.coefficients.controls)
+    assert np.isfinite(explanation.coefficients.standard_errors).all()
+    assert (explanation.coefficients.standard_errors[:, :2] > 0).all()
 
 
 @pytest.mark.parametrize("name", ["additive", "network"])
@@ -103,7 +103,7 @@ def test_fewer_draws_than_columns_estimate_each_coefficient_by_itself():
     explainer = limes.TabularExplainer(product, wide, bins=None, max_calls=512, control="none")
     explanation = explainer(wide[:1], progress=False)
     assert explanation.method == "sampled"
-    assert np.isfinite(explanation.standard_errors).all()
+    assert np.isfinite(explanation.coefficients.standard_errors).all()
 
 
 # -- coefficients that a pool fits by themselves ------------------------------------------------------------
@@ -154,9 +154,9 @@ def test_coefficients_fitted_by_themselves_have_intervals_that_cover(request, co
         explainer = limes.TabularExplainer(steps, x, contributions=False, **options)
         explanation = explainer(x[:3], progress=False)
         assert explanation.shared_calls.tolist() == [1042] * 3
-        error = explanation.values - np.array([truth_of(explainer, row) for row in x[:3]])
-        inside.append(np.abs(error) <= 1.96 * explanation.standard_errors)
-        ratio.append([(error**2).mean(), (explanation.standard_errors**2).mean()])
+        error = explanation.coefficients.values - np.array([truth_of(explainer, row) for row in x[:3]])
+        inside.append(np.abs(error) <= 1.96 * explanation.coefficients.standard_errors)
+        ratio.append([(error**2).mean(), (explanation.coefficients.standard_errors**2).mean()])
     assert np.mean(inside) >= 0.93
     squares, claimed = np.mean(ratio, axis=0)
     assert squares < claimed < 3.5 * squares
@@ -178,7 +178,7 @@ def test_a_coefficient_by_itself_is_the_mean_of_weighted_answers():
     f = steps(rows)
     f -= w @ f / w.sum()
     coef = (z - design.inclusion).T @ (w * f) / (len(f) * design.variance)
-    assert explanation.values[0] == pytest.approx(coef, rel=1e-9)
+    assert explanation.coefficients.values[0] == pytest.approx(coef, rel=1e-9)
     expected = (design.variance @ coef**2) / (w @ f**2 / w.sum())
     assert explanation.fidelity[0] == pytest.approx(expected, abs=0.02)
 

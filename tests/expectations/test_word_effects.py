@@ -131,10 +131,12 @@ def test_long_texts_are_sampled_from_the_read_model_without_a_call():
     assert "sampled from the read model" in explanation.reason
     assert explanation.model_calls == 0
     assert explanation.row_converged.all()
-    assert explanation.standard_errors.max() < 0.005 * np.abs(explanation.values).max()
+    assert (
+        explanation.coefficients.standard_errors.max() < 0.005 * np.abs(explanation.coefficients.values).max()
+    )
     sampled = limes.TextExplainer(model, method="sampled")(text, progress=False)
-    difference = (explanation.values - sampled.values)[0, :, 0]
-    errors = np.hypot(explanation.standard_errors, sampled.standard_errors)[0, :, 0]
+    difference = (explanation.coefficients.values - sampled.coefficients.values)[0, :, 0]
+    errors = np.hypot(explanation.coefficients.standard_errors, sampled.coefficients.standard_errors)[0, :, 0]
     assert (np.abs(difference) <= 4.5 * errors).all()
     account = explanation.contributions
     total = account.base_values + account.values.sum(axis=1)

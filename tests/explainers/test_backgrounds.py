@@ -72,8 +72,8 @@ def test_a_series_is_exact_over_all_subsets_and_all_series(count, form):
     explanation = explainer(SERIES)
     intercept, coef, _ = oracle(peak, SERIES, OTHERS, equal(12, count))
     assert explanation.method == "exact"
-    np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(explanation.intercepts[0], intercept, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(explanation.coefficients.values[0], coef, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(explanation.coefficients.intercepts[0], intercept, rtol=1e-9, atol=1e-12)
     assert explanation.predictions[0] == peak(SERIES[None])[0]
     assert explanation.calls[0] == sum(seen)
     assert explanation.provenance["fill"] == "drawn from 7 series"
@@ -89,7 +89,7 @@ def test_channels(channels):
     labels = equal(9, 2)[:, None] + (2 * np.arange(2) if channels == "apart" else np.zeros(2, int))
     explainer = SeriesExplainer(peak, count=2, channels=channels, hide="background", background=others)
     _, coef, _ = oracle(peak, pair, others, labels)
-    np.testing.assert_allclose(explainer(pair).values[0], coef, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(explainer(pair).coefficients.values[0], coef, rtol=1e-9, atol=1e-12)
     first = SeriesExplainer(
         lambda batch: peak(np.moveaxis(batch, 1, 2)),
         count=2,
@@ -98,7 +98,7 @@ def test_channels(channels):
         hide="background",
         background=list(others),
     )
-    np.testing.assert_allclose(first(pair).values[0], coef, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(first(pair).coefficients.values[0], coef, rtol=1e-9, atol=1e-12)
 
 
 def test_the_mean_of_the_background_is_a_fill():
@@ -106,7 +106,7 @@ def test_the_mean_of_the_background_is_a_fill():
     weights = RNG.normal(size=12)
     for model, alike in ((lambda x: x @ weights, True), (peak, False)):
         drawn, mean, array = (
-            SeriesExplainer(model, count=4, **options)(SERIES).values
+            SeriesExplainer(model, count=4, **options)(SERIES).coefficients.values
             for options in (
                 {"hide": "background", "background": OTHERS},
                 {"fill": "background mean", "background": OTHERS},
@@ -133,7 +133,7 @@ def test_estimators_are_read(name):
     _, coef, _ = oracle(estimator.predict, SERIES, OTHERS, equal(12, 6))
     assert explanation.method == "exact"
     assert explanation.calls[0] == 0
-    np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(explanation.coefficients.values[0], coef, rtol=1e-9, atol=1e-12)
 
 
 def test_a_forest_is_read_for_a_background_of_some_size():
@@ -145,7 +145,7 @@ def test_a_forest_is_read_for_a_background_of_some_size():
     assert (read.method, sampled.method) == ("exact", "sampled")
     assert "up to 128 items of a background, and there are 129" in sampled.reason
     _, coef, _ = oracle(forest.predict, SERIES, MANY[:128], equal(12, 6))
-    np.testing.assert_allclose(read.values[0], coef, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(read.coefficients.values[0], coef, rtol=1e-9, atol=1e-12)
 
 
 def test_probabilities_are_averaged_and_not_margins():
@@ -153,7 +153,7 @@ def test_probabilities_are_averaged_and_not_margins():
     classifier = LogisticRegression().fit(X, X[:, 0] + X[:, 5] > 0)
     explanation = SeriesExplainer(classifier, count=3, hide="background", background=OTHERS, output=1)(SERIES)
     _, coef, _ = oracle(lambda x: classifier.predict_proba(x)[:, 1], SERIES, OTHERS, equal(12, 3))
-    np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-8, atol=1e-11)
+    np.testing.assert_allclose(explanation.coefficients.values[0], coef, rtol=1e-8, atol=1e-11)
 
 
 # -- samples -------------------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def test_errors_contain_the_draw_of_the_background(count, calls):
         )(SERIES)
         assert explanation.method == "sampled"
         assert explanation.calls[0] <= calls
-        z.append((explanation.values[0] - coef) / explanation.standard_errors[0])
+        z.append((explanation.coefficients.values[0] - coef) / explanation.coefficients.standard_errors[0])
         account = explanation.contributions
         z_shares.append((account.values[0] - shares) / account.standard_errors[0])
         np.testing.assert_allclose(account.base_values + account.values.sum(axis=1), explanation.predictions)
@@ -213,11 +213,11 @@ def test_the_same_seed_gives_the_same_bits_whatever_the_batches():
         return explainer(SERIES)
 
     one, other = explained(256), explained(7)
-    np.testing.assert_array_equal(one.values, other.values)
+    np.testing.assert_array_equal(one.coefficients.values, other.coefficients.values)
     np.testing.assert_array_equal(one.contributions.values, other.contributions.values)
-    assert not np.array_equal(one.values, explained(256, rng=1).values)
+    assert not np.array_equal(one.coefficients.values, explained(256, rng=1).coefficients.values)
     alone = SeriesExplainer(wavy, count=6, hide="background", background=MANY, max_calls=200, rng=0)(SERIES)
-    np.testing.assert_array_equal(one.values, alone.values)
+    np.testing.assert_array_equal(one.coefficients.values, alone.coefficients.values)
 
 
 def test_a_batch_that_failed_is_asked_again_with_the_same_series():
@@ -230,7 +230,9 @@ def test_a_batch_that_failed_is_asked_again_with_the_same_series():
 
     options = {"count": 6, "hide": "background", "background": MANY, "max_calls": 200, "batch_size": 50}
     again = SeriesExplainer(flaky, retry=lambda error, attempt: 0.0, **options)(SERIES)
-    np.testing.assert_array_equal(again.values, SeriesExplainer(wavy, **options)(SERIES).values)
+    np.testing.assert_array_equal(
+        again.coefficients.values, SeriesExplainer(wavy, **options)(SERIES).coefficients.values
+    )
 
 
 def test_a_model_that_fails_says_so():
@@ -269,7 +271,7 @@ def test_lazy_attributes_work_with_a_background():
     assert limes.diagnose(explanation, progress=False).rows
     assert "drawn from 300 series" in explanation.to_html()
     restored = limes.Explanation.from_json(explanation.to_json())
-    np.testing.assert_array_equal(restored.values, explanation.values)
+    np.testing.assert_array_equal(restored.coefficients.values, explanation.coefficients.values)
 
 
 # -- images --------------------------------------------------------------------------------------------------
@@ -293,11 +295,11 @@ def test_images_are_exact_over_all_subsets_and_all_photographs(form, calls):
     explanation = explainer(PHOTO)
     _, coef, _ = oracle(contrast, PHOTO, PHOTOS, LABELS[..., None] * np.ones(3, int), "superpixels")
     assert explanation.method == "exact"
-    np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-9)
+    np.testing.assert_allclose(explanation.coefficients.values[0], coef, rtol=1e-9)
     sampled = ImageExplainer(
         contrast, segments=LABELS, hide="background", background=form(PHOTOS), max_calls=83
     )
-    z = (sampled(PHOTO).values[0] - coef) / sampled(PHOTO).standard_errors[0]
+    z = (sampled(PHOTO).coefficients.values[0] - coef) / sampled(PHOTO).coefficients.standard_errors[0]
     assert np.abs(z).max() < 5
 
 
@@ -313,7 +315,9 @@ def test_networks_and_estimators_of_pixels():
         return np.stack([preprocess(one).ravel() for one in batch]).astype(float) @ weights[:, 0]
 
     _, coef, _ = oracle(linear, PHOTO, PHOTOS, LABELS[..., None] * np.ones(3, int), "superpixels")
-    np.testing.assert_allclose(explanation.values[0].ravel(), coef, rtol=1e-3, atol=1e-4 * np.abs(coef).max())
+    np.testing.assert_allclose(
+        explanation.coefficients.values[0].ravel(), coef, rtol=1e-3, atol=1e-4 * np.abs(coef).max()
+    )
     ridge = Ridge().fit(PHOTOS.reshape(5, -1).astype(float), np.arange(5.0))
     read = ImageExplainer(ridge, **options)(PHOTO)
     _, coef, _ = oracle(
@@ -324,7 +328,7 @@ def test_networks_and_estimators_of_pixels():
         "superpixels",
     )
     assert read.calls[0] == 0
-    np.testing.assert_allclose(read.values[0], coef, rtol=1e-9)
+    np.testing.assert_allclose(read.coefficients.values[0], coef, rtol=1e-9)
 
 
 def test_photographs_of_other_sizes_are_framed_alike():
@@ -334,7 +338,7 @@ def test_photographs_of_other_sizes_are_framed_alike():
         contrast, segments=LABELS, hide="background", background=larger, preprocess=preprocess
     )
     plain = ImageExplainer(contrast, segments=LABELS, hide="background", background=PHOTOS)
-    np.testing.assert_allclose(framed(PHOTO).values, plain(PHOTO).values, rtol=1e-5)
+    np.testing.assert_allclose(framed(PHOTO).coefficients.values, plain(PHOTO).coefficients.values, rtol=1e-5)
 
 
 # -- several inputs ------------------------------------------------------------------------------------------
@@ -384,12 +388,12 @@ def test_parts_draw_independently():
     _, coef, _ = composite_oracle()
     explanation = composite(max_calls=2**7 * 12)(raw)
     assert explanation.method == "exact"
-    np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(explanation.coefficients.values[0], coef, rtol=1e-9, atol=1e-9)
     assert explanation.feature_names[2:5] == ("house: rooms", "house: city", "house: area")
     assert explanation.conditions[0][2] == "house: rooms = 6"
     sampled = composite(max_calls=1000)(raw)
     assert sampled.method == "sampled"
-    assert np.abs((sampled.values[0] - coef) / sampled.standard_errors[0]).max() < 5
+    assert np.abs((sampled.coefficients.values[0] - coef) / sampled.coefficients.standard_errors[0]).max() < 5
 
 
 def test_a_column_that_equals_the_whole_background_is_unknown():
@@ -399,8 +403,8 @@ def test_a_column_that_equals_the_whole_background_is_unknown():
         {"row": TablePart(background=frame, hide="background")},
     )
     explanation = explainer({"row": {"a": 1.0, "b": 2.0}})
-    assert np.isnan(explanation.values[0, 0])
-    assert explanation.values[0, 1] == pytest.approx(0.5)
+    assert np.isnan(explanation.coefficients.values[0, 0])
+    assert explanation.coefficients.values[0, 1] == pytest.approx(0.5)
 
 
 def test_an_image_part_with_a_background():
@@ -409,7 +413,7 @@ def test_an_image_part_with_a_background():
         {"i": PHOTO}
     )
     _, coef, _ = oracle(contrast, PHOTO, PHOTOS, LABELS[..., None] * np.ones(3, int))
-    np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-9)
+    np.testing.assert_allclose(explanation.coefficients.values[0], coef, rtol=1e-9)
 
 
 # -- a background of one, and options that do not fit --------------------------------------------------------
@@ -417,10 +421,13 @@ def test_an_image_part_with_a_background():
 
 def test_a_background_of_one_is_a_fill():
     one = SeriesExplainer(peak, count=4, hide="background", background=OTHERS[:1])(SERIES)
-    np.testing.assert_array_equal(one.values, SeriesExplainer(peak, count=4, fill=OTHERS[0])(SERIES).values)
+    np.testing.assert_array_equal(
+        one.coefficients.values, SeriesExplainer(peak, count=4, fill=OTHERS[0])(SERIES).coefficients.values
+    )
     photo = ImageExplainer(contrast, segments=LABELS, hide="background", background=[PHOTOS[0]])(PHOTO)
     np.testing.assert_array_equal(
-        photo.values, ImageExplainer(contrast, segments=LABELS, fill=PHOTOS[0])(PHOTO).values
+        photo.coefficients.values,
+        ImageExplainer(contrast, segments=LABELS, fill=PHOTOS[0])(PHOTO).coefficients.values,
     )
 
 

@@ -73,13 +73,17 @@ def test_batches_workers_and_order_change_nothing(diabetes, network):
         other = limes.TabularExplainer(network.predict, X, **options(batch_size=size))
         for workers in (1, 2):
             explanation = other(rows, workers=workers)
-            assert explanation.values == pytest.approx(whole.values, rel=1e-9, abs=1e-9)
-            assert explanation.standard_errors == pytest.approx(whole.standard_errors, rel=1e-9, abs=1e-9)
+            assert explanation.coefficients.values == pytest.approx(
+                whole.coefficients.values, rel=1e-9, abs=1e-9
+            )
+            assert explanation.coefficients.standard_errors == pytest.approx(
+                whole.coefficients.standard_errors, rel=1e-9, abs=1e-9
+            )
     backwards = limes.TabularExplainer(network.predict, X, **options(batch_size=4096))(rows.iloc[::-1])
-    assert np.array_equal(backwards.values[::-1], whole.values)
+    assert np.array_equal(backwards.coefficients.values[::-1], whole.coefficients.values)
     one = limes.TabularExplainer(network.predict, X, **options(max_calls=64, batch_size=1))(rows.iloc[:1])
     many = limes.TabularExplainer(network.predict, X, **options(max_calls=64))(rows.iloc[:1])
-    assert one.values == pytest.approx(many.values, rel=1e-9, abs=1e-9)
+    assert one.coefficients.values == pytest.approx(many.coefficients.values, rel=1e-9, abs=1e-9)
 
 
 def test_no_row_is_predicted_twice(diabetes):
@@ -151,8 +155,8 @@ def test_a_callable_that_fails_in_the_middle_loses_nothing(diabetes, network):
     clean = limes.TabularExplainer(network.predict, X, contributions=False, **options())(
         X.iloc[:3], progress=False
     )
-    assert np.array_equal(result.values, clean.values)
-    assert np.array_equal(result.values[0], partial.values[0])
+    assert np.array_equal(result.coefficients.values, clean.coefficients.values)
+    assert np.array_equal(result.coefficients.values[0], partial.coefficients.values[0])
     # a few rows again, the rows themselves, three of six batches of the second row, six of the third
     assert len(model.batches) - calls == 2 + 3 + 6
 
@@ -170,7 +174,7 @@ def test_retries_are_the_users_to_decide(diabetes, network):
     result = limes.TabularExplainer(model, X, retry=patient, **its)(X.iloc[:1])
     assert seen == [(ConnectionError, 1), (ConnectionError, 2)]
     clean = limes.TabularExplainer(network.predict, X, **its)(X.iloc[:1])
-    assert np.array_equal(result.values, clean.values)
+    assert np.array_equal(result.coefficients.values, clean.coefficients.values)
     seen.clear()
     gone = Counted(network, fails_at(7, times=100))
     with pytest.raises(ModelError, match="ConnectionError"):
@@ -215,7 +219,7 @@ def test_interrupted_by_the_user(diabetes, network, workers):
     clean = limes.TabularExplainer(network.predict, X, contributions=False, **options())(
         X.iloc[:4], progress=False
     )
-    assert np.array_equal(result.values, clean.values)
+    assert np.array_equal(result.coefficients.values, clean.coefficients.values)
     # ten rows at the start, the four rows twice, and others again; at most one batch was asked for twice
     assert sum(map(len, model.batches)) <= 10 + 2 * (4 + WITNESSES) + 4 * 512 + 100
 
@@ -254,7 +258,7 @@ def test_a_tolerance_stops_early_and_says_when_it_cannot(diabetes, network):
     easy = limes.TabularExplainer(network.predict, X, tolerance="20%", control="additive")(X.iloc[:1])
     assert easy.converged
     assert easy.model_calls < 4096
-    assert easy.standard_errors.max() <= 0.2 * np.abs(easy.values).max()
+    assert easy.coefficients.standard_errors.max() <= 0.2 * np.abs(easy.coefficients.values).max()
     hard = limes.TabularExplainer(network.predict, X, tolerance=1e-3, max_calls=256, control="none")(
         X.iloc[:1]
     )
@@ -263,7 +267,7 @@ def test_a_tolerance_stops_early_and_says_when_it_cannot(diabetes, network):
     needed = int(text.split("about ")[1].split(" would")[0].replace(",", ""))
     rows = int(text.split("answers to ")[1].split()[0].replace(",", ""))
     assert rows < 256
-    assert needed == pytest.approx(rows * (hard.standard_errors.max() / 1e-3) ** 2, rel=0.01)
+    assert needed == pytest.approx(rows * (hard.coefficients.standard_errors.max() / 1e-3) ** 2, rel=0.01)
 
 
 # -- facts beside the coefficients ---------------------------------------------------------------------------
@@ -325,15 +329,23 @@ def test_fidelity_shares_and_local_error_have_errors_that_cover(diabetes):
         limes.TabularExplainer(model, X)(X.iloc[[3]]),
         explained(max_calls=repeats(2**17, 2**15), rng=99),
     )
-    assert exact.shares is None
+    assert exact.coefficients.shares is None
     runs = [explained(rng=seed) for seed in range(repeats(40, 20))]
     fidelity = [abs(e.fidelity[0] - long.fidelity[0]) <= 1.96 * e.fidelity_errors[0] for e in runs]
-    local = [abs(e.local_errors[0] - exact.local_errors[0]) <= 1.96 * e.surrogate_errors[0] for e in runs]
-    shares = [np.abs(e.shares[0] - long.shares[0]) <= 1.96 * e.share_errors[0] for e in runs]
+    local = [
+        abs(e.coefficients.local_errors[0] - exact.coefficients.local_errors[0])
+        <= 1.96 * e.coefficients.surrogate_errors[0]
+        for e in runs
+    ]
+    shares = [
+        np.abs(e.coefficients.shares[0] - long.coefficients.shares[0])
+        <= 1.96 * e.coefficients.share_errors[0]
+        for e in runs
+    ]
     assert np.mean(fidelity) >= 0.85
     assert np.mean(local) >= 0.85
     assert np.mean(shares) >= 0.9
-    assert runs[0].shares.sum() == pytest.approx(runs[0].fidelity[0])
+    assert runs[0].coefficients.shares.sum() == pytest.approx(runs[0].fidelity[0])
     spread = np.std([e.fidelity[0] for e in runs], ddof=1)
     assert np.mean([e.fidelity_errors[0] for e in runs]) < 2.5 * spread
 
@@ -342,13 +354,13 @@ def test_the_control_is_chosen_and_named():
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     model = HistGradientBoostingClassifier(max_iter=30, random_state=0).fit(X, y)
     explanation = limes.TabularExplainer(model, X, max_calls=1024)(X.iloc[:1])
-    assert explanation.controls[0] in ("margin", "tree")
+    assert explanation.coefficients.controls[0] in ("margin", "tree")
     again = limes.Explanation.from_json(explanation.to_json())
-    assert again.controls == explanation.controls
-    assert np.array_equal(again.share_errors, explanation.share_errors)
-    assert explanation[..., 1].shares.shape == (1, 30)
+    assert again.coefficients.controls == explanation.coefficients.controls
+    assert np.array_equal(again.coefficients.share_errors, explanation.coefficients.share_errors)
+    assert explanation[..., 1].coefficients.shares.shape == (1, 30)
     only = limes.TabularExplainer(model, X, max_calls=256, control="margin")(X.iloc[:1])
-    assert only.controls == ("margin",)
+    assert only.coefficients.controls == ("margin",)
     with pytest.raises(InputError, match="margin that can be read"):
         limes.TabularExplainer(lambda table: model.predict_proba(table), X, control="margin")
 

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import limes
-from internals import WITNESSES, app
+from internals import WITNESSES, app, given
 from limes.exceptions import InputError
 from limes.scale import explain_frame
 
@@ -189,10 +189,12 @@ def test_what_is_asked_is_told_and_within_the_budget(door, most):
     shared = 0 if explanation.shared_calls is None else int(explanation.shared_calls.max())
     assert model.rows == explanation.model_calls + shared <= most
     # what is computed later is within what is left, or refused
+    later = 0
     with suppress(InputError):
         account = explanation.contributions
         assert np.isfinite(account.values).all()
-    assert model.rows == explanation.model_calls + shared <= most
+        later = 0 if given(explanation, "contributions") is not None else account.calls.sum()
+    assert model.rows == explanation.model_calls + shared + later <= most
     stored = limes.Explanation.from_json(explanation.to_json())
     assert (stored.model_calls, stored.calls.tolist()) == (
         explanation.model_calls,
@@ -239,7 +241,9 @@ def test_many_rows_share_a_pool_and_each_keeps_the_budget():
         assert model.rows == explanation.model_calls + shared.max()
         assert (shared + explanation.calls + explanation.contributions.calls <= 600).all()
         one = limes.TabularExplainer(curved, TABLE, max_calls=600, **options)(TABLE[2:3], progress=False)
-        np.testing.assert_allclose(one.values[0], explanation.values[2], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            one.coefficients.values[0], explanation.coefficients.values[2], rtol=1e-9, atol=1e-12
+        )
         np.testing.assert_allclose(
             one.contributions.values[0], explanation.contributions.values[2], rtol=1e-9, atol=1e-12
         )
@@ -251,21 +255,23 @@ def test_many_rows_share_a_pool_and_each_keeps_the_budget():
 def test_contributions_left_to_later_are_within_what_is_left():
     model = Counted(curved)
     explanation = limes.TabularExplainer(model, TABLE, max_calls=500)(TABLE[:25], progress=False)
-    assert explanation.account is None  # of more than 20 rows they wait
+    assert given(explanation, "contributions") is None  # of more than 20 rows they wait
     shared, before = explanation.shared_calls.max(), explanation.model_calls
     assert model.rows == before + shared
     account = explanation.contributions
-    assert explanation.model_calls == before + account.calls.sum() == model.rows - shared
+    # what is read later changes no count that was told
+    assert explanation.model_calls == before == model.rows - shared - account.calls.sum()
     assert (explanation.shared_calls + explanation.calls + account.calls <= 500).all()
     texts = [" ".join(f"w{(j * k) % 97}" for j in range(1, 31)) for k in range(1, 22)]
     model = Counted(by_letters)
     explanations = limes.TextExplainer(model, max_calls=200)(texts, progress=False)
-    assert all(one.account is None for one in explanations)
+    assert all(given(one, "contributions") is None for one in explanations)
     assert model.rows == sum(one.model_calls for one in explanations)
+    before = model.rows
     for one in explanations:
         assert np.isfinite(one.contributions.values).all()
-        assert one.model_calls <= 200
-    assert model.rows == sum(one.model_calls for one in explanations)
+        assert one.model_calls + one.contributions.calls.sum() <= 200
+    assert model.rows == before + sum(one.contributions.calls.sum() for one in explanations)
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,10 @@ def test_intervals_of_both_fits_of_one_sample_cover(family, most):
         )
         assert explanation.method == "sampled"
         account = explanation.contributions
-        of_coef.append(np.abs(explanation.values[0] - coef) <= 1.96 * explanation.standard_errors[0])
+        of_coef.append(
+            np.abs(explanation.coefficients.values[0] - coef)
+            <= 1.96 * explanation.coefficients.standard_errors[0]
+        )
         of_contributions.append(np.abs(account.values[0] - phi) <= 1.96 * account.standard_errors[0] + 1e-12)
     chance = 2.0 * np.sqrt(0.05 * 0.95 / len(of_coef))  # the intervals of one seed are alike
     assert np.mean(of_coef) >= 0.95 - chance / 2

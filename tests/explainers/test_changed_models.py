@@ -40,7 +40,7 @@ def test_a_text_is_not_resumed_with_answers_of_another_model():
         explainer(TEXT)
     model.last, model.scale = np.inf, 100.0
     resumed, fresh = explainer(TEXT), limes.TextExplainer(model, **FEW)(TEXT)
-    assert np.array_equal(resumed.values, fresh.values)
+    assert np.array_equal(resumed.coefficients.values, fresh.coefficients.values)
     assert resumed.model_calls + CHECK_CALLS == fresh.model_calls
 
 
@@ -52,7 +52,7 @@ def test_a_text_is_resumed_with_answers_of_the_same_model():
     model.last, before = np.inf, model.calls
     resumed, after = explainer(TEXT), model.calls
     fresh = limes.TextExplainer(model, **FEW)(TEXT)
-    assert np.array_equal(resumed.values, fresh.values)
+    assert np.array_equal(resumed.coefficients.values, fresh.coefficients.values)
     assert after - before < model.calls - after  # calls of the fresh one
 
 
@@ -90,7 +90,7 @@ def test_partial_images_are_averages_over_all_fills():
     assert len(failure.value.partial) == 2
     for part, whole in zip(failure.value.partial, complete[:2], strict=True):
         assert part.provenance["by_fill"].keys() == {"mean", "0"}
-        assert np.array_equal(part.values, whole.values)
+        assert np.array_equal(part.coefficients.values, whole.coefficients.values)
 
 
 def test_diagnose_refuses_explanations_of_an_earlier_fit():
@@ -130,8 +130,8 @@ def test_a_bad_cell_beside_a_new_category_does_not_refuse_the_category_for_ever(
 def test_another_design_of_a_reproducible_explainer_is_reproducible():
     X, y = load_diabetes(return_X_y=True)
     explainer = limes.TabularExplainer(SVR().fit(X, y), X).reproducible.with_design(bins=2)
-    whole = explainer(X[:50]).values
-    assert np.array_equal(whole, np.concatenate([explainer(row).values for row in X[:50]]))
+    whole = explainer(X[:50]).coefficients.values
+    assert np.array_equal(whole, np.concatenate([explainer(row).coefficients.values for row in X[:50]]))
     assert explainer.reproducible.design_options["bins"] == 2
 
 

@@ -188,7 +188,7 @@ def test_features_that_are_the_same_hidden_as_shown_contribute_nothing():
     explanation = CompositeExplainer(ask, parts)(
         {"review": "good food", "row": table.iloc[3]}, progress=False
     )
-    assert np.isnan(explanation.values[0]).tolist() == [False, False, False, True]
+    assert np.isnan(explanation.coefficients.values[0]).tolist() == [False, False, False, True]
     # stars 3, or 2 where they are hidden
     answers = np.array([(1 + z[0]) * (3.0 if z[2] else 2.0) for z in words.subsets(3)])
     values, _, last = shapley(game(answers))

@@ -74,7 +74,7 @@ def oracle(predict, names=COLUMNS):
 
 
 def coefficients(explanation, output=-1):
-    values = explanation.values[0]
+    values = explanation.coefficients.values[0]
     values = values if values.ndim == 1 else values[:, output]
     return dict(zip(explanation.feature_names, values.tolist(), strict=True))
 
@@ -125,19 +125,21 @@ def test_parts_passed_by_the_user():
     by_columns = CompositeExplainer(model, REVIEWS)
     flat = {"review": ROW.review} | ROW[COLUMNS].to_dict()
     for one in (raw, flat, ROW):
-        np.testing.assert_array_equal(by_columns(one).values, composite.values)
+        np.testing.assert_array_equal(by_columns(one).coefficients.values, composite.coefficients.values)
     margin = CompositeExplainer(model, REVIEWS, output="margin")(ROW)
     assert coefficients(margin) == pytest.approx(oracle(model.decision_function), rel=1e-9, abs=1e-12)
     method = CompositeExplainer(model.predict_proba, REVIEWS)(ROW)
-    np.testing.assert_array_equal(method.values, composite.values)
+    np.testing.assert_array_equal(method.coefficients.values, composite.coefficients.values)
 
 
 def test_a_table_of_rows_is_a_list_of_explanations():
     explainer = CompositeExplainer(pipeline(), REVIEWS)
     several = explainer(REVIEWS.iloc[3:6])
     assert len(several) == 3
-    np.testing.assert_array_equal(several[0].values, explainer(ROW).values)
-    np.testing.assert_array_equal(several[2].values, explainer([REVIEWS.iloc[5]])[0].values)
+    np.testing.assert_array_equal(several[0].coefficients.values, explainer(ROW).coefficients.values)
+    np.testing.assert_array_equal(
+        several[2].coefficients.values, explainer([REVIEWS.iloc[5]])[0].coefficients.values
+    )
 
 
 def test_the_model_sees_the_dtypes_of_the_background():
@@ -182,7 +184,7 @@ def test_two_texts_and_nothing_else():
         row = pd.DataFrame({"question": [question], "answer": ["yes" * int(z[3])]})
         answers.append(model.predict(row)[0])
     _, coef, _ = words.surrogate(words.law("words", 4, 0.25), np.array(answers))
-    np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(explanation.coefficients.values[0], coef, rtol=1e-9, atol=1e-12)
     restored = limes.Explanation.from_json(explanation.to_json())
     assert [*restored.provenance["pictures"]] == ["question", "answer"]
 
@@ -193,7 +195,9 @@ def test_polars():
     model = Pipeline([("columns", columns()), ("head", LogisticRegression())]).fit(frame, LABELS)
     explanation = CompositeExplainer(model, frame)(frame[3:4])[0]
     expected = CompositeExplainer(pipeline(), REVIEWS)(ROW)
-    np.testing.assert_allclose(explanation.values, expected.values, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        explanation.coefficients.values, expected.coefficients.values, rtol=1e-9, atol=1e-12
+    )
 
 
 def test_columns_hidden_by_rows_of_the_background():
@@ -210,7 +214,7 @@ def test_columns_hidden_by_rows_of_the_background():
         answers.append(model.predict_proba(rows)[:, 1].mean())
     _, coef, _ = words.surrogate(words.law("words", 7, 0.25), np.array(answers))
     assert explanation.method == "exact"
-    np.testing.assert_allclose(explanation.values[0, :, 1], coef, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(explanation.coefficients.values[0, :, 1], coef, rtol=1e-9, atol=1e-12)
 
 
 def test_a_long_review_is_sampled_within_its_errors():
@@ -218,7 +222,7 @@ def test_a_long_review_is_sampled_within_its_errors():
     exact = CompositeExplainer(model, REVIEWS, max_calls=128)(ROW)
     sampled = CompositeExplainer(model, REVIEWS, max_calls=100)(ROW)
     assert sampled.method == "sampled"
-    z = (sampled.values - exact.values) / sampled.standard_errors
+    z = (sampled.coefficients.values - exact.coefficients.values) / sampled.coefficients.standard_errors
     assert np.abs(z).max() < 5
 
 

@@ -78,8 +78,8 @@ def test_exact_by_all_subsets(bandwidth):
     assert explanation.feature_names == NAMES
     assert explanation.method == "exact"
     scale = np.abs(coef).max()
-    np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-9, atol=1e-9 * scale)
-    np.testing.assert_allclose(explanation.intercepts[0], intercept, rtol=1e-9)
+    np.testing.assert_allclose(explanation.coefficients.values[0], coef, rtol=1e-9, atol=1e-9 * scale)
+    np.testing.assert_allclose(explanation.coefficients.intercepts[0], intercept, rtol=1e-9)
     assert explanation.predictions[0] == price({**every_input(), **_whole()})[-1]
     assert explanation.provenance["parts"]["house"] == [7, 10]
 
@@ -108,7 +108,10 @@ def test_the_model_gets_inputs_in_the_users_types():
 def test_sampled_within_its_errors():
     exact = CompositeExplainer(price, PARTS)(INPUT)
     sampled = CompositeExplainer(price, PARTS, method="sampled", max_calls=600)(INPUT)
-    assert (np.abs(sampled.values - exact.values) < 5 * sampled.standard_errors + 1e-9).all()
+    assert (
+        np.abs(sampled.coefficients.values - exact.coefficients.values)
+        < 5 * sampled.coefficients.standard_errors + 1e-9
+    ).all()
 
 
 def test_several_outputs_are_named():
@@ -117,7 +120,9 @@ def test_several_outputs_are_named():
     )
     explanation = explainer(INPUT)
     assert explanation.output_names == ("up", "down")
-    np.testing.assert_allclose(explanation.values[0, :, 0], -explanation.values[0, :, 1], rtol=1e-9)
+    np.testing.assert_allclose(
+        explanation.coefficients.values[0, :, 0], -explanation.coefficients.values[0, :, 1], rtol=1e-9
+    )
 
 
 def test_the_five_largest_of_many_outputs_are_explained():
@@ -170,7 +175,9 @@ def test_real_reviews_with_their_source():
         row = pd.DataFrame({"review": [text], "source": ["yelp" if z[4] else "imdb"]})
         answers.append(model.predict_proba(row)[0, 1])
     _, coef, _ = words.surrogate(words.law("words", 5, 0.25), np.array(answers))
-    np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-9, atol=1e-9 * np.abs(coef).max())
+    np.testing.assert_allclose(
+        explanation.coefficients.values[0], coef, rtol=1e-9, atol=1e-9 * np.abs(coef).max()
+    )
 
 
 @pytest.mark.parametrize(

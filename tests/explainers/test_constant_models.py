@@ -34,8 +34,8 @@ def test_nothing_to_explain_is_explained_in_full(constant):
     ]
     for explanation in explanations:
         assert (explanation.fidelity == 1.0).all()
-        assert np.allclose(explanation.intercepts, constant, rtol=1e-12, atol=0.0)
-        assert (np.abs(explanation.values) <= 1e-12 * abs(constant)).all()
+        assert np.allclose(explanation.coefficients.intercepts, constant, rtol=1e-12, atol=0.0)
+        assert (np.abs(explanation.coefficients.values) <= 1e-12 * abs(constant)).all()
 
 
 def test_a_text_without_a_word_that_the_model_knows():

@@ -72,7 +72,10 @@ def of_image(model, **options):
 
 def reaches(explanation, share):
     """Whether the largest standard error is within this share of the largest coefficient."""
-    return explanation.standard_errors.max() <= share * np.abs(explanation.values).max()
+    return (
+        explanation.coefficients.standard_errors.max()
+        <= share * np.abs(explanation.coefficients.values).max()
+    )
 
 
 def words_of_pairs(z):

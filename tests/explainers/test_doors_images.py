@@ -82,7 +82,7 @@ def test_images(image, pixels):
     explanation = limes.ImageExplainer(mean, **QUARTERS)(image)
     assert explanation.method == "exact"
     # float16 is added up in double precision here, and single numbers have 24 bits
-    np.testing.assert_allclose(explanation.values[0], expected(pixels), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(explanation.coefficients.values[0], expected(pixels), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(explanation.predictions[0], np.mean(pixels, dtype=float), rtol=1e-9)
 
 
@@ -93,11 +93,11 @@ def test_containers():
             explainer(images) if isinstance(images[0], np.ndarray | Image.Image) else map(explainer, images)
         )
         for one, pixels in zip(both, (BYTES, GREY), strict=True):
-            np.testing.assert_allclose(one.values[0], expected(pixels), rtol=1e-9)
+            np.testing.assert_allclose(one.coefficients.values[0], expected(pixels), rtol=1e-9)
     (one,) = explainer(BYTES[None])
-    np.testing.assert_allclose(one.values[0], expected(BYTES), rtol=1e-9)
+    np.testing.assert_allclose(one.coefficients.values[0], expected(BYTES), rtol=1e-9)
     several = explainer([GREY.tolist(), GREY.T.tolist(), GREY.tolist()])
-    np.testing.assert_allclose(several[1].values[0], expected(GREY.T), rtol=1e-9)
+    np.testing.assert_allclose(several[1].coefficients.values[0], expected(GREY.T), rtol=1e-9)
 
 
 ANSWERS = {
@@ -114,7 +114,7 @@ ANSWERS = {
 def test_answers(form, name):
     explanation = limes.ImageExplainer(lambda images: form(mean(images)), **QUARTERS)(BYTES)
     explanation = explanation if name is None else explanation[..., name]
-    np.testing.assert_allclose(explanation.values.ravel(), expected(BYTES), rtol=1e-9)
+    np.testing.assert_allclose(explanation.coefficients.values.ravel(), expected(BYTES), rtol=1e-9)
 
 
 HOLES = np.where(BYTES > 250, np.nan, BYTES)
@@ -149,7 +149,7 @@ def test_refused_input_has_advice_that_works(image, message, advice, pixels):
     explainer = limes.ImageExplainer(mean, **QUARTERS)
     with pytest.raises(InputError, match=message):
         explainer(image)
-    np.testing.assert_allclose(explainer(advice(image)).values[0], expected(pixels), rtol=1e-9)
+    np.testing.assert_allclose(explainer(advice(image)).coefficients.values[0], expected(pixels), rtol=1e-9)
 
 
 def test_paths_and_unusual_colours(tmp_path):
@@ -157,11 +157,11 @@ def test_paths_and_unusual_colours(tmp_path):
     path = tmp_path / "photo.png"
     PICTURE.save(path)
     for named in (path, str(path)):
-        np.testing.assert_allclose(explainer(named).values[0], expected(BYTES), rtol=1e-9)
+        np.testing.assert_allclose(explainer(named).coefficients.values[0], expected(BYTES), rtol=1e-9)
     with pytest.raises(InputError, match=r"lost\.png"):
         explainer(tmp_path / "lost.png")
     with Image.open(path) as photo:
-        np.testing.assert_allclose(explainer(photo).values[0], expected(BYTES), rtol=1e-9)
+        np.testing.assert_allclose(explainer(photo).coefficients.values[0], expected(BYTES), rtol=1e-9)
     lab = (
         Image.fromarray(BYTES, mode="LAB")
         if hasattr(Image, "_lab")
@@ -169,7 +169,9 @@ def test_paths_and_unusual_colours(tmp_path):
     )
     with pytest.raises(InputError, match=r"mode 'LAB' of PIL.*pass numpy\.asarray\(image\)"):
         explainer(lab)
-    np.testing.assert_allclose(explainer(np.asarray(lab)).values[0], expected(np.asarray(lab)), rtol=1e-9)
+    np.testing.assert_allclose(
+        explainer(np.asarray(lab)).coefficients.values[0], expected(np.asarray(lab)), rtol=1e-9
+    )
 
 
 def test_answers_that_are_no_numbers():

@@ -76,7 +76,7 @@ def test_series(series, values, name):
     explanation = explainer(np.array(series) if isinstance(series, list) and series == M.tolist() else series)
     assert explanation.method == "exact"
     assert explanation.feature_names[0].startswith(name)
-    np.testing.assert_allclose(explanation.values[0], expected(values), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(explanation.coefficients.values[0], expected(values), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(explanation.predictions[0], np.mean(values, dtype=float), rtol=1e-9)
 
 
@@ -85,13 +85,13 @@ def test_containers():
     other = S[::-1]
     for several in ([S, other], [S.tolist(), other.tolist()], [pd.Series(S), pd.Series(other)]):
         first, second = explainer(several)
-        np.testing.assert_allclose(first.values[0], expected(S), rtol=1e-9)
-        np.testing.assert_allclose(second.values[0], expected(other), rtol=1e-9)
+        np.testing.assert_allclose(first.coefficients.values[0], expected(S), rtol=1e-9)
+        np.testing.assert_allclose(second.coefficients.values[0], expected(other), rtol=1e-9)
     first, second = explainer(np.stack([S, other])[..., None])
-    np.testing.assert_allclose(second.values[0], expected(other), rtol=1e-9)
+    np.testing.assert_allclose(second.coefficients.values[0], expected(other), rtol=1e-9)
     # lengths may differ
     _, short = limes.SeriesExplainer(mean, **FOUR)([S, S[:20]])
-    np.testing.assert_allclose(short.values[0], S[:20].reshape(4, 5).sum(axis=1) / 20, rtol=1e-9)
+    np.testing.assert_allclose(short.coefficients.values[0], S[:20].reshape(4, 5).sum(axis=1) / 20, rtol=1e-9)
 
 
 ANSWERS = {
@@ -108,7 +108,7 @@ ANSWERS = {
 def test_answers(form, name):
     explanation = limes.SeriesExplainer(lambda batch: form(mean(batch)), **FOUR)(S)
     explanation = explanation if name is None else explanation[..., name]
-    np.testing.assert_allclose(explanation.values.ravel(), expected(S), rtol=1e-9)
+    np.testing.assert_allclose(explanation.coefficients.values.ravel(), expected(S), rtol=1e-9)
 
 
 def plain(series):
@@ -161,14 +161,14 @@ def test_refused_input_has_advice_that_works(series, message, advice, values):
         explainer(series)
     explanation = explainer(advice(series))
     explanation = explanation[0] if isinstance(explanation, list) else explanation
-    np.testing.assert_allclose(explanation.values[0], expected(values), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(explanation.coefficients.values[0], expected(values), rtol=1e-9, atol=1e-12)
 
 
 def test_a_number_of_segments():
     with pytest.raises(InputError, match="segments=4 is a number: pass it as count=4"):
         limes.SeriesExplainer(mean, segments=4, fill=0.0)(S)
     explanation = limes.SeriesExplainer(mean, count=4, fill=0.0)(S)
-    np.testing.assert_allclose(explanation.values[0], expected(S), rtol=1e-9)
+    np.testing.assert_allclose(explanation.coefficients.values[0], expected(S), rtol=1e-9)
 
 
 def test_answers_that_are_no_numbers():

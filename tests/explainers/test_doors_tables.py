@@ -97,7 +97,7 @@ OF_LEVELS = {
 
 
 def check(explanation):
-    np.testing.assert_allclose(explanation.values.reshape(2), [0.0, 1.0], atol=1e-7)
+    np.testing.assert_allclose(explanation.coefficients.values.reshape(2), [0.0, 1.0], atol=1e-7)
     np.testing.assert_allclose(explanation.predictions.ravel(), 1.0)
 
 
@@ -204,7 +204,7 @@ def test_answers(form, names):
         return
     assert explanation.output_names == names
     check(explanation[..., names[0]])
-    np.testing.assert_allclose(explanation[..., names[1]].values.ravel(), [0.0, -1.0], atol=1e-7)
+    np.testing.assert_allclose(explanation[..., names[1]].coefficients.values.ravel(), [0.0, -1.0], atol=1e-7)
 
 
 REFUSED_ANSWERS = {

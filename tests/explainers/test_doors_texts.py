@@ -71,7 +71,7 @@ def test_texts(text, pieces):
     explanation = limes.TextExplainer(model(pieces))(text)
     assert explanation.method == "exact"
     assert explanation.feature_names == tuple(pieces)
-    np.testing.assert_allclose(explanation.values[0], expected(pieces), rtol=1e-9)
+    np.testing.assert_allclose(explanation.coefficients.values[0], expected(pieces), rtol=1e-9)
 
 
 PIECES = ["good", "food", "here"]
@@ -92,7 +92,7 @@ CONTAINERS = {
 @pytest.mark.parametrize("texts", CONTAINERS.values(), ids=CONTAINERS)
 def test_containers(texts):
     (explanation,) = limes.TextExplainer(model(PIECES))(texts)
-    np.testing.assert_allclose(explanation.values[0], expected(PIECES), rtol=1e-9)
+    np.testing.assert_allclose(explanation.coefficients.values[0], expected(PIECES), rtol=1e-9)
 
 
 ANSWERS = {
@@ -111,7 +111,7 @@ def test_answers(form, name):
     answer = model(PIECES)
     explanation = limes.TextExplainer(lambda texts: form(answer(texts)))(PLAIN)
     explanation = explanation if name is None else explanation[..., name]
-    np.testing.assert_allclose(explanation.values.ravel(), expected(PIECES), rtol=1e-9)
+    np.testing.assert_allclose(explanation.coefficients.values.ravel(), expected(PIECES), rtol=1e-9)
 
 
 # Refused input, the message, and the text after its advice
@@ -135,14 +135,14 @@ def test_refused_input_has_advice_that_works(texts, message, advice):
         explainer(texts)
     explanation = explainer(advice(texts))
     explanation = explanation[0] if isinstance(explanation, list) else explanation
-    np.testing.assert_allclose(explanation.values[0], expected(PIECES), rtol=1e-9)
+    np.testing.assert_allclose(explanation.coefficients.values[0], expected(PIECES), rtol=1e-9)
 
 
 def test_marks_alone_need_another_split():
     with pytest.raises(InputError, match=r"finds no words in .*: pass another split"):
         limes.TextExplainer(model(["?!", "..."]))("?! ...")
     explanation = limes.TextExplainer(model(["?!", "..."]), split=r"\s+")("?! ...")
-    np.testing.assert_allclose(explanation.values[0], expected(["?!", "..."]), rtol=1e-9)
+    np.testing.assert_allclose(explanation.coefficients.values[0], expected(["?!", "..."]), rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_scripts_without_spaces_need_a_tokenizer(text, pieces):
 
     explanation = limes.TextExplainer(model(pieces), split=tokens)(text)
     assert explanation.feature_names == tuple(pieces)
-    np.testing.assert_allclose(explanation.values[0], expected(pieces), rtol=1e-9)
+    np.testing.assert_allclose(explanation.coefficients.values[0], expected(pieces), rtol=1e-9)
 
 
 @pytest.mark.parametrize("mark", ["#", "\u200f", "\ue000", "%"])
@@ -174,7 +174,7 @@ def test_text_outside_of_all_features_has_a_warning(mark):
     assert any("what is in no feature" in text and "pass split=" in text for text in explanation.warnings)
     split = limes.TextExplainer(answer, split=r"\s+|(?=bad)")(f"good {mark}bad")
     assert split.feature_names == ("good", mark, "bad")
-    np.testing.assert_allclose(split.values[0], [1.0, 2.0, 0.0], atol=1e-9)
+    np.testing.assert_allclose(split.coefficients.values[0], [1.0, 2.0, 0.0], atol=1e-9)
 
 
 def test_answers_that_are_no_numbers():

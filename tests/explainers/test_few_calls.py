@@ -71,8 +71,8 @@ def test_intervals_cover(control, bandwidth, calls):
         options = {"control": control, "bandwidth": bandwidth, "max_calls": calls, "rng": seed}
         explanation = TextExplainer(asking(its), contributions=False, **options)(TEXT, progress=False)
         assert explanation.calls[0] <= calls
-        values.append(explanation.values[0])
-        covered.append(np.abs(values[-1] - coef) <= 1.96 * explanation.standard_errors[0])
+        values.append(explanation.coefficients.values[0])
+        covered.append(np.abs(values[-1] - coef) <= 1.96 * explanation.coefficients.standard_errors[0])
         of_fidelity.append(abs(explanation.fidelity[0] - fidelity) <= 1.96 * explanation.fidelity_errors[0])
     assert np.mean(covered) >= 0.93
     assert np.mean(of_fidelity) >= 0.9
@@ -86,7 +86,7 @@ def test_coefficients_are_fitted_together_where_calls_allow():
     explainer = TextExplainer(asking(its), contributions=False, control="none", max_calls=2 * (D + 2) + 2 + 9)
     explanation = explainer(TEXT, progress=False)
     expected = [its.get(frozenset([j]), 0.0) for j in range(D)]
-    np.testing.assert_allclose(explanation.values[0], expected, atol=1e-9)
+    np.testing.assert_allclose(explanation.coefficients.values[0], expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("control", ["none", "process"])

@@ -51,7 +51,7 @@ def test_grey_is_repeated_for_a_network_of_three_channels(kind, fill):
     as_rgb = explained(model, np.repeat(GREY[..., None], 3, axis=2), fill=fill, **options)
     for image in (GREY, GREY[..., None], Image.fromarray(GREY)):
         grey = explained(model, image, fill=fill, **options)
-        np.testing.assert_array_equal(grey.values, as_rgb.values)
+        np.testing.assert_array_equal(grey.coefficients.values, as_rgb.coefficients.values)
         assert grey.warnings == ()
 
 
@@ -71,7 +71,12 @@ def test_transparent_pixels_are_shown_on_white_with_a_warning(kind, image, white
     clear, solid = (explained(model, one, fill=0, **options) for one in (image, white))
     rounding = 3e-3 if getattr(image, "dtype", None) == np.uint16 else 1e-6
     np.testing.assert_allclose(clear.predictions, solid.predictions, rtol=rounding)
-    np.testing.assert_allclose(clear.values, solid.values, rtol=0, atol=rounding * np.abs(solid.values).max())
+    np.testing.assert_allclose(
+        clear.coefficients.values,
+        solid.coefficients.values,
+        rtol=0,
+        atol=rounding * np.abs(solid.coefficients.values).max(),
+    )
     (warning,) = set(clear.warnings) - set(solid.warnings)
     assert "transparent in 37.5% of its pixels" in warning
     assert "on white" in warning
@@ -80,7 +85,9 @@ def test_transparent_pixels_are_shown_on_white_with_a_warning(kind, image, white
 def test_an_opaque_alpha_is_dropped_without_a_warning():
     solid = np.dstack([PHOTO, np.full((6, 8), 255, np.uint8)])
     explanation = explained(network(), solid, fill=0)
-    np.testing.assert_array_equal(explanation.values, explained(network(), PHOTO, fill=0).values)
+    np.testing.assert_array_equal(
+        explanation.coefficients.values, explained(network(), PHOTO, fill=0).coefficients.values
+    )
     assert explanation.warnings == ()
 
 
@@ -106,7 +113,7 @@ def test_functions_get_the_image_unchanged():
 def test_other_channels_are_refused_by_their_number(channels, image, message):
     with pytest.raises(InputError, match=message):
         explained(network(channels), image)
-    assert explained(network(1), GREY).values.shape == (1, 4, 2)
+    assert explained(network(1), GREY).coefficients.values.shape == (1, 4, 2)
 
 
 def test_the_first_convolution_says_what_a_torch_module_takes():
@@ -125,14 +132,18 @@ def test_paths(tmp_path):
     Image.fromarray(CLEAR).save(second)
     expected = explained(brightness, PHOTO)
     for path in (first, str(first)):
-        np.testing.assert_array_equal(explained(brightness, path).values, expected.values)
+        np.testing.assert_array_equal(
+            explained(brightness, path).coefficients.values, expected.coefficients.values
+        )
     one, other = explained(brightness, [first, str(second)])
-    np.testing.assert_array_equal(one.values, expected.values)
-    np.testing.assert_array_equal(other.values, explained(brightness, CLEAR).values)
+    np.testing.assert_array_equal(one.coefficients.values, expected.coefficients.values)
+    np.testing.assert_array_equal(other.coefficients.values, explained(brightness, CLEAR).coefficients.values)
     composite = CompositeExplainer(
         lambda parts: brightness(parts["photo"]), {"photo": ImagePart(segments=LABELS)}
     )
-    np.testing.assert_array_equal(composite({"photo": first}).values, composite({"photo": PHOTO}).values)
+    np.testing.assert_array_equal(
+        composite({"photo": first}).coefficients.values, composite({"photo": PHOTO}).coefficients.values
+    )
 
 
 def test_a_photograph_that_a_camera_turned_is_upright(tmp_path):
@@ -140,7 +151,9 @@ def test_a_photograph_that_a_camera_turned_is_upright(tmp_path):
     exif = Image.Exif()
     exif[0x0112] = 6  # turned to the right by a quarter
     Image.fromarray(np.rot90(PHOTO)).save(path, exif=exif)
-    np.testing.assert_array_equal(explained(brightness, path).values, explained(brightness, PHOTO).values)
+    np.testing.assert_array_equal(
+        explained(brightness, path).coefficients.values, explained(brightness, PHOTO).coefficients.values
+    )
 
 
 def _cut_short(path: Path) -> None:

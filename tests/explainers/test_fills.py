@@ -52,12 +52,12 @@ def test_the_average_is_the_surrogate_of_a_fill_drawn_at_random():
     explanation = explained([np.zeros(()), np.array(fills[1]), fills[2]])
     beta, share = enumerated(fills)
     assert explanation.method == "exact"
-    assert explanation.values[0] == pytest.approx(beta[1:], rel=1e-9, abs=1e-12)
-    assert explanation.intercepts[0] == pytest.approx(beta[0], rel=1e-9)
+    assert explanation.coefficients.values[0] == pytest.approx(beta[1:], rel=1e-9, abs=1e-12)
+    assert explanation.coefficients.intercepts[0] == pytest.approx(beta[0], rel=1e-9)
     assert explanation.fidelity[0] == pytest.approx(share, rel=1e-9)
     assert explanation.fidelity_errors[0] == 0
     parts = np.array(list(explanation.provenance["by_fill"].values()))
-    assert parts.mean(axis=0) == pytest.approx(explanation.values[0])
+    assert parts.mean(axis=0) == pytest.approx(explanation.coefficients.values[0])
     assert parts.std(axis=0, ddof=1) == pytest.approx(explanation.provenance["fill_spread"])
 
 
@@ -72,7 +72,10 @@ def test_errors_of_sampled_averages_cover():
         explanation = limes.ImageExplainer(rough, fill=["mean", "blur"], rng=seed, **options)(IMAGE)
         assert explanation.method == "sampled"
         assert explanation.model_calls <= 400 + CHECK_CALLS
-        inside.append(np.abs(explanation.values - truth.values) <= 3 * explanation.standard_errors)
+        inside.append(
+            np.abs(explanation.coefficients.values - truth.coefficients.values)
+            <= 3 * explanation.coefficients.standard_errors
+        )
     assert np.mean(inside) > 0.95
 
 
@@ -116,7 +119,7 @@ def test_colours_with_transparency_have_their_numbers_as_names():
 def test_lists_of_images_and_json(tmp_path):
     explainer = limes.ImageExplainer(rough, segments="grid", segment_options=GRID, fill=["mean", "blur"])
     both = explainer([IMAGE, IMAGE[::-1].copy()])
-    np.testing.assert_array_equal(both[0].values, explainer(IMAGE).values)
+    np.testing.assert_array_equal(both[0].coefficients.values, explainer(IMAGE).coefficients.values)
     again = limes.Explanation.from_json(both[1].to_json())
     assert again.provenance["fill_spread"] == both[1].provenance["fill_spread"]
 

@@ -53,7 +53,7 @@ def test_arrays_at_the_pixels_of_the_photograph(fit):
     assert small.shape == mask.shape == (8, 8)
     assert mask[:4, :4].all()
     assert mask.sum() == 16
-    values = explanation[..., "first"].values[0]
+    values = explanation[..., "first"].coefficients.values[0]
     assert small[0, 0] == values[0]
     assert small[7, 7] == values[3]
     whole = explanation.heatmap("first", of="image")

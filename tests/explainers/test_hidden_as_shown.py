@@ -23,7 +23,7 @@ EXACT = 1e-9
 
 def assert_among(explanation, answers, same, kind):
     """Features ``same`` are unknown; the others are the surrogate of answers (2^k,) to their subsets."""
-    values, errors = explanation.values[0], explanation.standard_errors[0]
+    values, errors = explanation.coefficients.values[0], explanation.coefficients.standard_errors[0]
     others = [j for j in range(len(values)) if j not in same]
     assert explanation.method == "exact"
     assert np.isnan(values[list(same)]).all()
@@ -32,9 +32,13 @@ def assert_among(explanation, answers, same, kind):
     intercept, coef, mean = words.surrogate(words.law(kind, len(others), 0.25), answers)
     scale = np.abs(answers).max()
     np.testing.assert_allclose(values[others], coef, rtol=EXACT, atol=EXACT * scale)
-    np.testing.assert_allclose(explanation.intercepts[0], intercept, rtol=EXACT, atol=EXACT * scale)
+    np.testing.assert_allclose(
+        explanation.coefficients.intercepts[0], intercept, rtol=EXACT, atol=EXACT * scale
+    )
     np.testing.assert_allclose(explanation.predictions[0], answers[-1], rtol=EXACT)
-    np.testing.assert_allclose(explanation.surrogate_predictions[0], intercept + coef.sum(), rtol=EXACT)
+    np.testing.assert_allclose(
+        explanation.coefficients.surrogate_predictions[0], intercept + coef.sum(), rtol=EXACT
+    )
     z, p = words.subsets(len(others)), np.array(words.law(kind, len(others), 0.25), dtype=float)
     removed = (len(others) - z.sum(axis=1)).astype(int)
     weights = p[removed] / np.bincount(removed)[removed]
@@ -83,7 +87,7 @@ def test_the_commonest_row_is_explained():
     assert explanation.warnings == ()
     # the same row is explained alike, whatever is explained beside it
     several = explainer([{"review": "bad", "row": {"stars": 5, "source": "ebay"}}, row])
-    np.testing.assert_array_equal(several[1].values, explanation.values)
+    np.testing.assert_array_equal(several[1].coefficients.values, explanation.coefficients.values)
     assert several[0].conditions[0][1:] == ("row: stars = 5, not 3", "row: source = ebay, not amazon")
 
 
@@ -103,7 +107,7 @@ def test_plain_superpixels_show_the_mean_of_the_image(kind):
     explanation = ImageExplainer(blueness, segments=HALVES)(image)
     shown = words.subsets(2)[:, HALVES][..., None] > 0
     assert_among(explanation, blueness(np.where(shown, image, colour)), (), "superpixels")
-    assert np.abs(explanation.values).min() > 1e-3
+    assert np.abs(explanation.coefficients.values).min() > 1e-3
     assert explanation.warnings == ()
 
 
@@ -115,7 +119,7 @@ def test_a_segment_at_the_mean_is_raised():
 
     explanation = SeriesExplainer(last, count=3)(thirds)
     # the mean is 1, the deviation √(2/3)
-    np.testing.assert_allclose(explanation.values[0], [0, 0, -np.sqrt(2 / 3)], atol=1e-12)
+    np.testing.assert_allclose(explanation.coefficients.values[0], [0, 0, -np.sqrt(2 / 3)], atol=1e-12)
     assert explanation.warnings == ()
 
 
@@ -293,7 +297,7 @@ def test_everything_that_shows_an_explanation_takes_it(case):
     explainer, item, same, *_ = CASES[case]
     explanation = explainer(item)
     restored = limes.Explanation.from_json(explanation.to_json())
-    np.testing.assert_array_equal(restored.values, explanation.values)
+    np.testing.assert_array_equal(restored.coefficients.values, explanation.coefficients.values)
     json.loads(explanation.to_json(), parse_constant=pytest.fail)
     for text in (explanation.to_html(), str(explanation), repr(explanation)):
         assert not re.search(r"\bnan\b|\binf\b", re.sub(r"url\([^)]*\)|data:[^\"']*", "", text))
@@ -308,7 +312,7 @@ def test_everything_that_shows_an_explanation_takes_it(case):
     assert explanation.plot.beeswarm()
     assert "?" in str(explanation.effects)
     first = explanation.top(1)
-    assert np.isfinite(first.values).all()
+    assert np.isfinite(first.coefficients.values).all()
     effects = explanation.effects
     for j, name in enumerate(explanation.conditions[0]):
         selected = explanation[:, j].effects[explanation.feature_names[j]]
@@ -338,9 +342,11 @@ def test_everything_that_shows_an_explanation_takes_it(case):
 )
 def test_nothing_can_be_hidden(explainer, item):
     explanation = explainer(item)
-    assert np.isnan(explanation.values).all()
-    np.testing.assert_allclose(explanation.intercepts, explanation.predictions, rtol=EXACT)
-    np.testing.assert_allclose(explanation.surrogate_predictions, explanation.predictions, rtol=EXACT)
+    assert np.isnan(explanation.coefficients.values).all()
+    np.testing.assert_allclose(explanation.coefficients.intercepts, explanation.predictions, rtol=EXACT)
+    np.testing.assert_allclose(
+        explanation.coefficients.surrogate_predictions, explanation.predictions, rtol=EXACT
+    )
     np.testing.assert_allclose(explanation.fidelity, 1.0)
     assert any("unknown" in text for text in explanation.warnings)
     assert "unknown" in explanation.to_html()
@@ -364,11 +370,13 @@ def test_sampled_explanations_name_the_right_features():
     explanation = ImageExplainer(model, segments=labels, fill=0, max_calls=600, method="sampled")(image)
     assert explanation.method == "sampled"
     unknown = np.isin(np.arange(16), [5, 11])
-    np.testing.assert_array_equal(np.isnan(explanation.values[0]), unknown)
-    np.testing.assert_array_equal(explanation.shares[0, unknown], 0.0)
+    np.testing.assert_array_equal(np.isnan(explanation.coefficients.values[0]), unknown)
+    np.testing.assert_array_equal(explanation.coefficients.shares[0, unknown], 0.0)
     without = np.where(np.isin(labels, [5, 11]), 0, labels)
     exact = ImageExplainer(model, segments=without, fill=0, max_calls=2**14)(image)
-    away = (explanation.values[0, ~unknown] - exact.values[0]) / explanation.standard_errors[0, ~unknown]
+    away = (
+        explanation.coefficients.values[0, ~unknown] - exact.coefficients.values[0]
+    ) / explanation.coefficients.standard_errors[0, ~unknown]
     assert np.abs(away).max() < 5
     assert "superpixel 5 and superpixel 11: " in " ".join(explanation.warnings).replace(",", " and")
     assert "± inf" not in str(explanation) + explanation.to_html()
@@ -382,9 +390,9 @@ def test_several_fills_leave_out_what_one_of_them_does_not_hide():
     law = words.law("superpixels", 3, 0.25)
     parts = [words.surrogate(law, one) for one in answers]
     np.testing.assert_allclose(
-        both.values[0, [0, 2, 3]], np.mean([coef for _, coef, _ in parts], axis=0), rtol=EXACT
+        both.coefficients.values[0, [0, 2, 3]], np.mean([coef for _, coef, _ in parts], axis=0), rtol=EXACT
     )
-    assert np.isnan(both.values[0, 1])
+    assert np.isnan(both.coefficients.values[0, 1])
     assert np.isfinite(both.fidelity).all()
     (warning,) = (text for text in both.warnings if "unknown" in text)
     assert warning.startswith("superpixel 1: ")
@@ -409,7 +417,7 @@ def test_a_users_own_part_is_compared():
             return self.raw * z
 
     explanation = CompositeExplainer(lambda batch: batch["n"].sum(axis=1), {"n": Digits()})({"n": [3, 0, 4]})
-    np.testing.assert_allclose(explanation.values[0], [3, np.nan, 4])
+    np.testing.assert_allclose(explanation.coefficients.values[0], [3, np.nan, 4])
 
 
 def test_a_read_model_is_read_without_it():
@@ -461,7 +469,7 @@ def test_the_drop_in_keeps_limes_zeros_of_words():
 
     explanation = LimeTextExplainer(bow=False, mask_string="good").explain_instance("good day", classify)
     assert dict(explanation.as_list()) == pytest.approx({"day": 1.0, "good": 0.0}, abs=1e-9)
-    assert np.isfinite(explanation.limes.values).all()
+    assert np.isfinite(explanation.limes.coefficients.values).all()
 
 
 # -- unknown coefficients and those that are 0 ---------------------------------------------------------------
@@ -520,7 +528,7 @@ ALIKE = {
 def test_unknown_coefficients_are_not_zero(name):
     explain, unknown, is_zero = ALIKE[name]
     explanation = explain()
-    is_unknown = np.isnan(explanation.values)
+    is_unknown = np.isnan(explanation.coefficients.values)
     assert {"all": is_unknown.all(), "some": is_unknown.any(), "none": not is_unknown.any()}[unknown]
     zeros = [text for text in explanation.warnings if "are 0" in text]
     assert bool(zeros) == is_zero

@@ -107,7 +107,9 @@ def test_any_numbers_and_channels(kind, channels):
     assert set(seen) == {(np.dtype(kind), shape)}
     rtol = 1e-9 if kind != np.float32 else 1e-6
     _, coef, _ = words.surrogate(words.law("superpixels", 4, 0.25), brightness(perturbed(image, LABELS)))
-    np.testing.assert_allclose(explanation.values[0], coef, rtol=rtol, atol=rtol * np.abs(coef).max())
+    np.testing.assert_allclose(
+        explanation.coefficients.values[0], coef, rtol=rtol, atol=rtol * np.abs(coef).max()
+    )
     assert explanation.plot.image().images[0].get_array().shape == (6, 8, 3)
 
 
@@ -139,7 +141,7 @@ def test_any_labels_will_do(labels):
     flat = labels.reshape(2, 2)
     image = np.array([[10.0, 200.0], [90.0, 30.0]])
     explanation = ImageExplainer(brightness, segments=labels, fill=5.0)(image)
-    assert explanation.values.shape[1] == np.unique(flat).size
+    assert explanation.coefficients.values.shape[1] == np.unique(flat).size
     assert_exact(explanation, brightness(perturbed(image, flat, np.full((2, 2), 5.0))))
 
 
@@ -150,17 +152,17 @@ def test_superpixels_of_one_pixel_show_their_fill():
     by_name, by_number = (
         ImageExplainer(brightness, segments=pixels, fill=fill)(image) for fill in ("mean", image.mean())
     )
-    np.testing.assert_allclose(by_name.values, by_number.values, rtol=1e-9)
-    assert ImageExplainer(brightness, segments=pixels, fill=0)(image).values[0].min() > 0
+    np.testing.assert_allclose(by_name.coefficients.values, by_number.coefficients.values, rtol=1e-9)
+    assert ImageExplainer(brightness, segments=pixels, fill=0)(image).coefficients.values[0].min() > 0
 
 
 def test_one_superpixel_is_explained_with_a_warning():
     explanation = ImageExplainer(brightness, segments=np.zeros((6, 8)), fill=0)(IMAGE)
     np.testing.assert_allclose(
-        explanation.values[0, 0], brightness(IMAGE[None]) - brightness(0 * IMAGE[None])
+        explanation.coefficients.values[0, 0], brightness(IMAGE[None]) - brightness(0 * IMAGE[None])
     )
     assert any("one superpixel" in warning for warning in explanation.warnings)
-    assert ImageExplainer(brightness, segments="grid")(np.array([[7.0]])).values.shape == (1, 1)
+    assert ImageExplainer(brightness, segments="grid")(np.array([[7.0]])).coefficients.values.shape == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -183,15 +185,15 @@ def test_segmentations_by_name(name, options, grey):
     image = image[..., 0] if grey else image
     explainer = ImageExplainer(brightness, segments=name, segment_options=options, max_calls=600)
     first, again = explainer(image), explainer(image)
-    assert 2 <= first.values.shape[1] <= 64
-    assert np.array_equal(first.values, again.values)
+    assert 2 <= first.coefficients.values.shape[1] <= 64
+    assert np.array_equal(first.coefficients.values, again.coefficients.values)
     if name == "grid":
-        assert first.values.shape[1] == 12
+        assert first.coefficients.values.shape[1] == 12
 
 
 def test_a_callable_gives_segments():
     explanation = ImageExplainer(brightness, segments=lambda image: image[..., 0] > 128)(IMAGE)
-    assert explanation.values.shape == (1, 2)
+    assert explanation.coefficients.values.shape == (1, 2)
 
 
 # -- fills ---------------------------------------------------------------------------------------------------
@@ -264,7 +266,7 @@ def test_the_largest_answers_from_one_set_of_calls():
     np.testing.assert_allclose(explanation.predictions[0], classes(IMAGE[None])[0, order])
     assert sum(sizes) <= 16 + CHECK_CALLS + 2  # and the image itself, before
     whole = ImageExplainer(classes, segments=LABELS, output=[0, 1, 2, 3])(IMAGE)
-    np.testing.assert_allclose(explanation.values, whole.values[..., order])
+    np.testing.assert_allclose(explanation.coefficients.values, whole.coefficients.values[..., order])
 
 
 @pytest.mark.parametrize(
@@ -273,7 +275,7 @@ def test_the_largest_answers_from_one_set_of_calls():
 def test_answers_by_name_and_place(output, shape):
     explainer = ImageExplainer(classes, segments=LABELS, output=output, labels=["dog", "cat", "bird", "fish"])
     explanation = explainer(IMAGE)
-    assert explanation.values.shape == shape
+    assert explanation.coefficients.values.shape == shape
     assert explanation.output_names[0] == "bird"
 
 
@@ -312,14 +314,18 @@ def bumps(images):
 def test_error_bars_stopping_and_batches():
     explanation = ImageExplainer(bumps, **SAMPLED)(IMAGE)
     assert explanation.method == "sampled"
-    assert explanation.controls == ("kernel",)
-    assert explanation.standard_errors.min() > 0
+    assert explanation.coefficients.controls == ("kernel",)
+    assert explanation.coefficients.standard_errors.min() > 0
     truth = ImageExplainer(bumps, **{**SAMPLED, "max_calls": 2**14}, control="none", rng=9)(IMAGE)
-    spread = np.hypot(explanation.standard_errors, truth.standard_errors)
-    assert np.mean(np.abs(explanation.values - truth.values) <= 1.96 * spread) >= 0.8
+    spread = np.hypot(explanation.coefficients.standard_errors, truth.coefficients.standard_errors)
+    assert (
+        np.mean(np.abs(explanation.coefficients.values - truth.coefficients.values) <= 1.96 * spread) >= 0.8
+    )
     for size in (1, 33):
         again = ImageExplainer(bumps, **SAMPLED, batch_size=size)(IMAGE)
-        np.testing.assert_allclose(again.values, explanation.values, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            again.coefficients.values, explanation.coefficients.values, rtol=1e-9, atol=1e-12
+        )
     early = ImageExplainer(bumps, **{**SAMPLED, "max_calls": 4096}, tolerance="25%")(IMAGE)
     assert early.converged
     assert early.model_calls < 4096
@@ -334,9 +340,9 @@ def test_a_gaussian_process_follows_probabilities_closer_than_kernels():
     for name, errors in off.items():
         for seed in range(3):
             explanation = ImageExplainer(bumps, **SAMPLED, control=name, rng=seed)(IMAGE)
-            assert explanation.controls == (name,)
-            errors.append(explanation.values - truth.values)
-            spread = np.hypot(explanation.standard_errors, truth.standard_errors)
+            assert explanation.coefficients.controls == (name,)
+            errors.append(explanation.coefficients.values - truth.coefficients.values)
+            spread = np.hypot(explanation.coefficients.standard_errors, truth.coefficients.standard_errors)
             assert np.mean(np.abs(errors[-1]) <= 1.96 * spread) >= 0.8
     assert np.square(off["process"]).mean() < 0.7 * np.square(off["kernel"]).mean()
 
@@ -347,7 +353,7 @@ def test_networks_get_a_gaussian_process():
     session = onnx.session(onnx.linear(weights, ("n", 3, 6, 8)))
     explanation = ImageExplainer(session, **SAMPLED, link="softmax", contributions=False)(IMAGE)
     assert explanation.method == "sampled"
-    assert explanation.controls == ("process",)
+    assert explanation.coefficients.controls == ("process",)
 
 
 def _hidden(classes):
@@ -399,10 +405,12 @@ def test_same_seed_same_numbers_alone_or_among_others():
     others = [IMAGE[::-1].copy(), IMAGE]
     alone = ImageExplainer(bumps, **SAMPLED, rng=3)(IMAGE)
     among = ImageExplainer(bumps, **SAMPLED, rng=3)(others)
-    assert np.array_equal(alone.values, among[1].values)
-    assert not np.array_equal(alone.values, ImageExplainer(bumps, **SAMPLED, rng=4)(IMAGE).values)
+    assert np.array_equal(alone.coefficients.values, among[1].coefficients.values)
+    assert not np.array_equal(
+        alone.coefficients.values, ImageExplainer(bumps, **SAMPLED, rng=4)(IMAGE).coefficients.values
+    )
     stacked = ImageExplainer(bumps, **SAMPLED, rng=3)(np.stack(others))
-    assert np.array_equal(stacked[0].values, among[0].values)
+    assert np.array_equal(stacked[0].coefficients.values, among[0].coefficients.values)
 
 
 def test_the_margin_behind_probabilities_helps():
@@ -411,10 +419,13 @@ def test_the_margin_behind_probabilities_helps():
     explanation = ImageExplainer(model, **options, method="sampled", control="margin", max_calls=400)(
         IMAGE / 255.0
     )
-    assert explanation.controls == ("margin",)
+    assert explanation.coefficients.controls == ("margin",)
     exact = ImageExplainer(model, **options)(IMAGE / 255.0)
     assert (exact.method, exact.model_calls) == ("exact", 0)
-    assert (np.abs(exact.values - explanation.values) <= 6 * explanation.standard_errors + 1e-12).all()
+    assert (
+        np.abs(exact.coefficients.values - explanation.coefficients.values)
+        <= 6 * explanation.coefficients.standard_errors + 1e-12
+    ).all()
     with pytest.raises(InputError, match="needs a model with a margin"):
         ImageExplainer(bumps, **SAMPLED, control="margin")(IMAGE)
 
@@ -442,7 +453,7 @@ def test_images_in_threads_are_those_of_one_thread():
     images = [IMAGE, IMAGE[::-1].copy(), IMAGE[:, ::-1].copy()]
     one, three = (ImageExplainer(bumps, **SAMPLED)(images, progress=False, workers=n) for n in (1, 3))
     for alone, together in zip(one, three, strict=True):
-        np.testing.assert_array_equal(alone.values, together.values)
+        np.testing.assert_array_equal(alone.coefficients.values, together.coefficients.values)
 
 
 def test_an_interrupt_returns_finished_images():
@@ -475,7 +486,9 @@ def test_an_onnx_session_gets_its_input_type():
         answers = np.moveaxis(rows, -1, 1).reshape(16, -1) @ weights
         order = [int(name) for name in explanation.output_names]
         _, coef, _ = words.surrogate(words.law("superpixels", 4, 0.25), answers[:, order])
-        np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-4, atol=1e-4 * np.abs(coef).max())
+        np.testing.assert_allclose(
+            explanation.coefficients.values[0], coef, rtol=1e-4, atol=1e-4 * np.abs(coef).max()
+        )
 
 
 def test_an_onnx_session_states_its_layout_and_size():
@@ -485,7 +498,9 @@ def test_an_onnx_session_states_its_layout_and_size():
     explanation = ImageExplainer(session, segments=LABELS, output=0)(IMAGE)
     answers = perturbed(IMAGE, LABELS).reshape(16, -1) @ weights[:, 0]
     _, coef, _ = words.surrogate(words.law("superpixels", 4, 0.25), answers)
-    np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-4, atol=1e-4 * np.abs(coef).max())
+    np.testing.assert_allclose(
+        explanation.coefficients.values[0], coef, rtol=1e-4, atol=1e-4 * np.abs(coef).max()
+    )
     with pytest.raises(InputError, match=r"takes images of shape \(6, 8, 3\), got \(7, 8, 3\)"):
         ImageExplainer(session)(np.zeros((7, 8, 3), np.uint8))
     larger = RNG.integers(0, 256, (20, 40, 3)).astype(np.uint8)

@@ -58,10 +58,14 @@ def test_coefficients_are_plain_weighted_least_squares(diabetes, forest, bandwid
     for i in range(6):
         z = (cells == cells[i]).astype(float)
         intercept, coef = plain(z, f, nu)
-        np.testing.assert_allclose(explanation.values[i], coef, rtol=EXACT, atol=EXACT * np.abs(coef).max())
-        assert explanation.intercepts[i] == pytest.approx(intercept, rel=EXACT)
+        np.testing.assert_allclose(
+            explanation.coefficients.values[i], coef, rtol=EXACT, atol=EXACT * np.abs(coef).max()
+        )
+        assert explanation.coefficients.intercepts[i] == pytest.approx(intercept, rel=EXACT)
         w = np.exp(-(10 - z.sum(axis=1)) / (2 * nu**2))
-        assert explanation.effective_rows[i] == pytest.approx(w.sum() ** 2 / (w**2).sum(), rel=EXACT)
+        assert explanation.coefficients.effective_rows[i] == pytest.approx(
+            w.sum() ** 2 / (w**2).sum(), rel=EXACT
+        )
         rest = f - intercept - z @ coef
         r2 = 1 - np.average(rest**2, weights=w) / np.average((f - np.average(f, weights=w)) ** 2, weights=w)
         assert explanation.fidelity[i] == pytest.approx(r2, rel=EXACT)
@@ -78,11 +82,15 @@ def test_shares_add_up_and_several_outputs_are_those_of_each(diabetes):
     X, y = diabetes
     model = RandomForestClassifier(20, random_state=0).fit(X, np.digitize(y, [100, 180]))
     both = limes.TabularExplainer(model, X, law="joint")(X.iloc[:3])
-    assert both.values.shape == (3, 10, 3)
-    np.testing.assert_allclose(both.shares.sum(axis=1), both.fidelity, rtol=EXACT)
+    assert both.coefficients.values.shape == (3, 10, 3)
+    np.testing.assert_allclose(both.coefficients.shares.sum(axis=1), both.fidelity, rtol=EXACT)
     one = limes.TabularExplainer(model, X, law="joint", output=1)(X.iloc[:3])
-    np.testing.assert_allclose(both.values[..., 1], one.values, rtol=EXACT, atol=1e-14)
-    np.testing.assert_allclose(both.standard_errors[..., 1], one.standard_errors, rtol=EXACT)
+    np.testing.assert_allclose(
+        both.coefficients.values[..., 1], one.coefficients.values, rtol=EXACT, atol=1e-14
+    )
+    np.testing.assert_allclose(
+        both.coefficients.standard_errors[..., 1], one.coefficients.standard_errors, rtol=EXACT
+    )
 
 
 def test_effects_are_means_of_cells_and_all_together_fit_best(diabetes, forest):
@@ -146,9 +154,9 @@ def test_errors_cover_the_population():
         explanation = limes.TabularExplainer(model, sample, law="joint", bins=edges, bandwidth=1.5)(
             row, progress=False
         )
-        error = explanation.standard_errors[0]
-        inside.append(np.abs(explanation.values[0] - truth) <= 1.96 * error)
-        ratios.append((explanation.values[0] - truth) / error)
+        error = explanation.coefficients.standard_errors[0]
+        inside.append(np.abs(explanation.coefficients.values[0] - truth) <= 1.96 * error)
+        ratios.append((explanation.coefficients.values[0] - truth) / error)
     assert 0.93 <= np.mean(inside) <= 0.985
     assert np.mean(inside, axis=0).min() >= 0.9
     # no wider than need be
@@ -163,7 +171,7 @@ def test_collinear_columns_share_the_effect_of_their_sum():
     z = quartiles(X) == quartiles(X)[0]
     _, coef = plain(z.astype(float), x, 0.75 * np.sqrt(3))
     assert coef[0] == pytest.approx(coef[1])
-    np.testing.assert_allclose(explanation.values[0], coef, rtol=EXACT)
+    np.testing.assert_allclose(explanation.coefficients.values[0], coef, rtol=EXACT)
     (warning,) = [text for text in explanation.warnings if "collinear" in text]
     assert warning.startswith("a, b:")
 
@@ -175,8 +183,10 @@ def test_rows_depend_on_nothing_but_themselves(diabetes, forest):
     single = pickle.loads(pickle.dumps(limes.TabularExplainer(model, X, law="joint")))
     for i in (7, 0):
         one = single(X.iloc[[i]])
-        np.testing.assert_array_equal(one.values[0], whole.values[i])
-        np.testing.assert_array_equal(one.standard_errors[0], whole.standard_errors[i])
+        np.testing.assert_array_equal(one.coefficients.values[0], whole.coefficients.values[i])
+        np.testing.assert_array_equal(
+            one.coefficients.standard_errors[0], whole.coefficients.standard_errors[i]
+        )
 
 
 def test_a_failing_model_keeps_its_answers(diabetes, forest):
@@ -198,7 +208,7 @@ def test_a_failing_model_keeps_its_answers(diabetes, forest):
     explanation = explainer(X.iloc[:2])
     assert explainer.pool_calls == checks + WITNESSES + 442
     reference = limes.TabularExplainer(lambda t: forest.predict(t), X, law="joint")(X.iloc[:2])
-    np.testing.assert_array_equal(explanation.values, reference.values)
+    np.testing.assert_array_equal(explanation.coefficients.values, reference.coefficients.values)
 
 
 def test_max_calls_takes_a_random_part_of_the_background(diabetes, forest):
@@ -221,10 +231,14 @@ def test_ridge_is_that_of_lime_with_correlated_columns(diabetes, forest):
     X, _ = diabetes
     plain_fit = limes.TabularExplainer(forest, X, law="joint")(X.iloc[:1])
     shrunk = limes.TabularExplainer(forest, X, law="joint", ridge=50.0)(X.iloc[:1])
-    assert np.linalg.norm(shrunk.values) < np.linalg.norm(plain_fit.values)
+    assert np.linalg.norm(shrunk.coefficients.values) < np.linalg.norm(plain_fit.coefficients.values)
     tiny = limes.TabularExplainer(forest, X, law="joint", ridge=1e-9)(X.iloc[:1])
     # the instance itself is one of 5,000 rows of the ridge
-    np.testing.assert_allclose(tiny.values, plain_fit.values, atol=0.02 * np.abs(plain_fit.values).max())
+    np.testing.assert_allclose(
+        tiny.coefficients.values,
+        plain_fit.coefficients.values,
+        atol=0.02 * np.abs(plain_fit.coefficients.values).max(),
+    )
 
 
 @pytest.mark.parametrize(
@@ -264,7 +278,7 @@ def test_tables_and_categories():
     )
     frame = explain_frame(explainer, X.iloc[:20])
     explanation = explainer(X.iloc[:20])
-    np.testing.assert_array_equal(frame["value_age"], explanation.values[:, 1])
+    np.testing.assert_array_equal(frame["value_age"], explanation.coefficients.values[:, 1])
     assert frame["error"].isna().all()
 
 
@@ -279,7 +293,9 @@ def test_read_models_that_cannot_be_integrated_answer_themselves(diabetes):
         called = limes.TabularExplainer(model, X, law="joint", method="sampled")
     reference = called(X.iloc[:2])
     assert called.pool_calls == 2 + CHECK_CALLS + WITNESSES + 442
-    np.testing.assert_allclose(explanation.values, reference.values, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        explanation.coefficients.values, reference.coefficients.values, rtol=1e-9, atol=1e-12
+    )
 
 
 def test_where_only_the_rows_of_the_box_have_weight_the_surrogate_is_their_mean():
@@ -292,8 +308,10 @@ def test_where_only_the_rows_of_the_box_have_weight_the_surrogate_is_their_mean(
     cells = np.column_stack([np.searchsorted(edges[:, j], X[:, j]) for j in range(2)])
     box = X[(cells == cells[0]).all(axis=1)]
     f = box[:, 0] + box[:, 1] ** 2
-    assert explanation.surrogate_predictions[0] == pytest.approx(f.mean(), rel=EXACT)
-    assert explanation.surrogate_errors[0] == pytest.approx(f.std(ddof=1) / np.sqrt(f.size), rel=0.05)
+    assert explanation.coefficients.surrogate_predictions[0] == pytest.approx(f.mean(), rel=EXACT)
+    assert explanation.coefficients.surrogate_errors[0] == pytest.approx(
+        f.std(ddof=1) / np.sqrt(f.size), rel=0.05
+    )
 
 
 def test_one_row_outside_a_cell_is_too_few_for_a_coefficient():
@@ -301,7 +319,7 @@ def test_one_row_outside_a_cell_is_too_few_for_a_coefficient():
     X = pd.DataFrame({"a": rng.normal(size=60), "rare": ["usual"] * 59 + ["rare"]})
     model = lambda x: x["a"] + rng.normal(size=len(x))  # noqa: E731
     explanation = limes.TabularExplainer(model, X, law="joint")(X.iloc[[0]])
-    errors = dict(zip(explanation.feature_names, explanation.standard_errors[0], strict=True))
+    errors = dict(zip(explanation.feature_names, explanation.coefficients.standard_errors[0], strict=True))
     assert np.isfinite(errors["a"])
     assert np.isinf(errors["rare"])
 
@@ -335,7 +353,7 @@ def test_errors_of_a_small_background_by_their_formulas():
     factors = stats.t.ppf(0.975, np.array(effective) - 1) / stats.norm.ppf(0.975)
     assert (factors > 1.05).all()
     # answers that were not seen make them larger
-    assert (explanation.standard_errors[0] > plain * factors).all()
+    assert (explanation.coefficients.standard_errors[0] > plain * factors).all()
     away = f - w @ f
     unexplained = (w @ rest**2) / (w @ away**2)
     error = np.sqrt((w**2 * (rest**2 - unexplained * away**2) ** 2).sum()) / (w @ away**2)

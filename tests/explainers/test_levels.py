@@ -22,7 +22,9 @@ REVIEW = (
 def _sums(explanation: limes.Explanation) -> Any:
     """Sums of the fine values over each coarse unit, (g, ...)."""
     shares = explanation.provenance["coarse"]["shares"]
-    return np.array([sum(share * explanation.values[0, j] for j, share in parts) for parts in shares])
+    return np.array(
+        [sum(share * explanation.coefficients.values[0, j] for j, share in parts) for parts in shares]
+    )
 
 
 def _shapley(f: Any, d: int) -> Any:
@@ -64,14 +66,14 @@ def test_words_and_sentences_add_up():
     assert len(coarse.feature_names) == 8
     assert len(set(explanation.feature_names)) == len(explanation.feature_names) > 30
     for level in (coarse, fine):
-        total = level.intercepts + level.values.sum(axis=1)
+        total = level.coefficients.intercepts + level.coefficients.values.sum(axis=1)
         np.testing.assert_allclose(total, explanation.predictions, rtol=1e-12)
-        np.testing.assert_array_equal(level.contributions.values, level.values)
+        np.testing.assert_array_equal(level.contributions.values, level.coefficients.values)
         assert not level.contributions.base_errors.any()
-        assert (level.standard_errors > 0).all()
-    np.testing.assert_allclose(_sums(explanation), coarse.values[0], atol=1e-14)
+        assert (level.coefficients.standard_errors > 0).all()
+    np.testing.assert_allclose(_sums(explanation), coarse.coefficients.values[0], atol=1e-14)
     np.testing.assert_allclose(
-        explanation.intercepts[0], _mood(["".join(c for c in REVIEW if not c.isalpha())])[0]
+        explanation.coefficients.intercepts[0], _mood(["".join(c for c in REVIEW if not c.isalpha())])[0]
     )
 
 
@@ -86,9 +88,9 @@ def test_few_words_are_exact(text):
         return _mood([" ".join(kept)])[0, 1]
 
     assert explanation.method == "exact"
-    assert not explanation.standard_errors.any()
-    np.testing.assert_allclose(explanation.values[0, :, 1], _shapley(f, len(names)), atol=1e-12)
-    np.testing.assert_allclose(_sums(explanation), explanation.levels[0].values[0], atol=1e-14)
+    assert not explanation.coefficients.standard_errors.any()
+    np.testing.assert_allclose(explanation.coefficients.values[0, :, 1], _shapley(f, len(names)), atol=1e-12)
+    np.testing.assert_allclose(_sums(explanation), explanation.levels[0].coefficients.values[0], atol=1e-14)
 
 
 def test_a_read_model_is_exact_at_both_levels():
@@ -101,14 +103,16 @@ def test_a_read_model_is_exact_at_both_levels():
     explanation = limes.TextExplainer(model, hierarchy=True)(REVIEW)
     usual = limes.TextExplainer(model)(REVIEW)
     assert (explanation.method, explanation.model_calls) == ("exact", 0)
-    np.testing.assert_allclose(explanation.values, usual.contributions.values, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(_sums(explanation), explanation.levels[0].values[0], atol=1e-14)
+    np.testing.assert_allclose(
+        explanation.coefficients.values, usual.contributions.values, rtol=1e-9, atol=1e-12
+    )
+    np.testing.assert_allclose(_sums(explanation), explanation.levels[0].coefficients.values[0], atol=1e-14)
     assert 0.5 < explanation.fidelity[0, 0] <= 1.0
     # the same model, by calls
     sampled = limes.TextExplainer(model, hierarchy=True, method="sampled", max_calls=2000)(REVIEW)
-    far = np.abs(sampled.values - usual.contributions.values)
-    assert (far <= 1.96 * sampled.standard_errors).mean() > 0.93
-    assert far.max() < 0.1 * np.abs(sampled.values).max()
+    far = np.abs(sampled.coefficients.values - usual.contributions.values)
+    assert (far <= 1.96 * sampled.coefficients.standard_errors).mean() > 0.93
+    assert far.max() < 0.1 * np.abs(sampled.coefficients.values).max()
 
 
 def _products(words: list[str], d: int) -> Any:
@@ -144,13 +148,23 @@ def test_intervals_of_words_cover(max_calls):
     for seed in range(12):
         explanation = limes.TextExplainer(f, hierarchy=True, max_calls=max_calls, rng=seed)(text)
         assert explanation.feature_names == tuple(words)
-        covers = np.abs(explanation.values[0] - exact) <= 1.96 * explanation.standard_errors[0]
+        covers = (
+            np.abs(explanation.coefficients.values[0] - exact)
+            <= 1.96 * explanation.coefficients.standard_errors[0]
+        )
         inside.append(covers.mean())
-        largest.append(covers[np.argsort(-np.abs(explanation.values[0]))[:16]].mean())
+        largest.append(covers[np.argsort(-np.abs(explanation.coefficients.values[0]))[:16]].mean())
         coarse = explanation.levels[0]
         sums = exact.reshape(15, 6).sum(axis=1)
-        groups.append((np.abs(coarse.values[0] - sums) <= 1.96 * coarse.standard_errors[0]).mean())
-        far.append(np.mean((explanation.values[0] - exact) ** 2) / np.mean(explanation.standard_errors**2))
+        groups.append(
+            (
+                np.abs(coarse.coefficients.values[0] - sums) <= 1.96 * coarse.coefficients.standard_errors[0]
+            ).mean()
+        )
+        far.append(
+            np.mean((explanation.coefficients.values[0] - exact) ** 2)
+            / np.mean(explanation.coefficients.standard_errors**2)
+        )
     assert np.mean(inside) >= 0.93
     assert np.mean(largest) >= 0.93
     assert np.mean(groups) >= 0.93
@@ -183,10 +197,10 @@ def test_rectangles_add_up_and_are_finer_where_it_matters():
     coarse, fine = explanation.levels
     assert len(coarse.feature_names) == 16 < len(fine.feature_names) <= 25
     for level in (coarse, fine):
-        total = level.intercepts + level.values.sum(axis=1)
+        total = level.coefficients.intercepts + level.coefficients.values.sum(axis=1)
         np.testing.assert_allclose(total, explanation.predictions, rtol=1e-12)
         assert level.heatmap(1).shape == (_SIDE, _SIDE)
-    np.testing.assert_allclose(_sums(explanation), coarse.values[0], atol=1e-14)
+    np.testing.assert_allclose(_sums(explanation), coarse.coefficients.values[0], atol=1e-14)
     assert explanation.model_calls <= 301
     # each fine rectangle lies in its coarse one, and halves are where spots are
     parts = [len(its) for its in explanation.provenance["coarse"]["shares"]]
@@ -206,12 +220,16 @@ def test_intervals_of_rectangles_cover():
         d = int(labels.max()) + 1
         exact = _by_orders(lambda z, labels=labels: _spots(photograph * z[:, labels].astype(np.uint8)), d)
         inside.append(
-            np.abs(explanation.values[0, :, 1] - exact) <= 1.96 * explanation.standard_errors[0, :, 1]
+            np.abs(explanation.coefficients.values[0, :, 1] - exact)
+            <= 1.96 * explanation.coefficients.standard_errors[0, :, 1]
         )
         shares = explanation.provenance["coarse"]["shares"]
         sums = np.array([sum(share * exact[j] for j, share in parts) for parts in shares])
         coarse = explanation.levels[0]
-        groups.append(np.abs(coarse.values[0, :, 1] - sums) <= 1.96 * coarse.standard_errors[0, :, 1])
+        groups.append(
+            np.abs(coarse.coefficients.values[0, :, 1] - sums)
+            <= 1.96 * coarse.coefficients.standard_errors[0, :, 1]
+        )
     assert np.mean(np.concatenate(inside)) >= 0.93
     assert np.mean(np.concatenate(groups)) >= 0.93
 
@@ -245,9 +263,9 @@ def test_images_of_any_size(shape):
         max_calls=100,
     )
     explanation = explainer(image)
-    total = explanation.intercepts + explanation.values.sum(axis=1)
+    total = explanation.coefficients.intercepts + explanation.coefficients.values.sum(axis=1)
     np.testing.assert_allclose(total, explanation.predictions, rtol=1e-12)
-    np.testing.assert_allclose(_sums(explanation), explanation.levels[0].values[0], atol=1e-14)
+    np.testing.assert_allclose(_sums(explanation), explanation.levels[0].coefficients.values[0], atol=1e-14)
 
 
 # -- the same again, stored, refused -------------------------------------------------------------------------
@@ -259,26 +277,28 @@ def test_same_seed_same_bits_whatever_the_batch():
         for size in (7, 4096)
     )
     alone, (_, among) = first(REVIEW), second(["Not good at all.", REVIEW], workers=2)
-    np.testing.assert_array_equal(alone.values, among.values)
-    np.testing.assert_array_equal(alone.standard_errors, among.standard_errors)
+    np.testing.assert_array_equal(alone.coefficients.values, among.coefficients.values)
+    np.testing.assert_array_equal(alone.coefficients.standard_errors, among.coefficients.standard_errors)
     image = _photograph()
     one, other = (
         limes.ImageExplainer(_spots, hierarchy=True, max_calls=100, batch_size=size, rng=4)(image)
         for size in (7, 64)
     )
-    np.testing.assert_array_equal(one.values, other.values)
+    np.testing.assert_array_equal(one.coefficients.values, other.coefficients.values)
 
 
 def test_levels_are_stored_and_selected(tmp_path: Path):
     explanation = limes.TextExplainer(_mood, hierarchy=True, max_calls=100)(REVIEW)
     stored = limes.Explanation.from_json(explanation.to_json(tmp_path / "levels.json"))
     for level, its in zip(explanation.levels, stored.levels, strict=True):
-        np.testing.assert_array_equal(level.values, its.values)
-        np.testing.assert_array_equal(level.standard_errors, its.standard_errors)
+        np.testing.assert_array_equal(level.coefficients.values, its.coefficients.values)
+        np.testing.assert_array_equal(level.coefficients.standard_errors, its.coefficients.standard_errors)
         assert level.feature_names == its.feature_names
     (coarse, _), (chosen, _) = explanation.levels, explanation[..., 1].levels
-    np.testing.assert_array_equal(coarse.values[..., 1], chosen.values)
-    np.testing.assert_array_equal(explanation.top(3).levels[0].values, coarse.values)
+    np.testing.assert_array_equal(coarse.coefficients.values[..., 1], chosen.coefficients.values)
+    np.testing.assert_array_equal(
+        explanation.top(3).levels[0].coefficients.values, coarse.coefficients.values
+    )
     assert "question" in coarse.to_html()
     assert coarse.plot.text() is not None
     usual = limes.TextExplainer(_mood, max_calls=100)("not good")
@@ -339,8 +359,8 @@ def test_answers_outlive_a_model_that_fails():
         explainer(REVIEW)
     explanation = explainer(REVIEW)
     np.testing.assert_array_equal(
-        explanation.values,
-        limes.TextExplainer(_mood, hierarchy=True, max_calls=100, batch_size=30)(REVIEW).values,
+        explanation.coefficients.values,
+        limes.TextExplainer(_mood, hierarchy=True, max_calls=100, batch_size=30)(REVIEW).coefficients.values,
     )
     assert sum(sizes) < 130
 
@@ -351,6 +371,6 @@ def test_a_model_that_answers_differently_is_never_exact():
         lambda texts: _mood(texts)[:, 1] + 0.05 * rng.normal(size=len(texts)), hierarchy=True, max_calls=100
     )("Good food. Not a good wine.")
     assert explanation.method == "sampled"
-    assert (explanation.standard_errors > 0).any()
+    assert (explanation.coefficients.standard_errors > 0).any()
     assert (explanation.contributions.base_errors > 0).all()
     assert explanation.row_warnings[0][0].code == "inconsistent"

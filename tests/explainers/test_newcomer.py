@@ -18,7 +18,7 @@ EXPLAINER = limes.TabularExplainer(FOREST, IRIS)
 def test_rows_may_be_a_list_of_mappings():
     rows = IRIS.iloc[[3, 70]]
     explanation = EXPLAINER([row.to_dict() for _, row in rows.iterrows()])
-    assert np.array_equal(explanation.values, EXPLAINER(rows).values)
+    assert np.array_equal(explanation.coefficients.values, EXPLAINER(rows).coefficients.values)
     broken = [rows.iloc[0].to_dict(), {**rows.iloc[1].to_dict(), "x": 1.0}]
     with pytest.raises(InputError, match="row 1 of X has other names than row 0: 'x'"):
         EXPLAINER(broken)

@@ -81,7 +81,7 @@ def test_one_answer_is_reported_once(way):
     for warnings in explanation.row_warnings:
         assert len(warnings) == fills
         assert all(w.startswith("the model answered the same in all ") and rows in w for w in warnings)
-    np.testing.assert_allclose(explanation.values, 0.0, atol=1e-12)
+    np.testing.assert_allclose(explanation.coefficients.values, 0.0, atol=1e-12)
 
 
 @WAY
@@ -127,7 +127,7 @@ def test_an_answer_to_the_whole_alone():
         lambda images: (images.astype(float).sum(axis=(1, 2, 3)) == whole) * 1.0, **grid(2)
     )(IMAGE)
     assert explanation.warnings == ()
-    assert (explanation.values > 0.01).all()
+    assert (explanation.coefficients.values > 0.01).all()
 
 
 @pytest.mark.parametrize("bandwidth", [1e-3, 3e-3, 0.01])

@@ -100,7 +100,7 @@ def test_one_series_has_names_of_its_own_segments(name):
     assert explanation.feature_names[0].startswith(first)
     assert len(set(explanation.feature_names)) == 3
     sums = np.asarray(series).reshape(3, 3).sum(axis=1)
-    np.testing.assert_allclose(explanation.values[0], sums, atol=1e-9)
+    np.testing.assert_allclose(explanation.coefficients.values[0], sums, atol=1e-9)
     if remark is None:
         assert explanation.warnings == ()
     else:

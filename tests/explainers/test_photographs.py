@@ -99,10 +99,10 @@ def test_the_top_superpixels_lie_on_the_object(photograph):
 def test_deleting_the_top_fifth_is_worse_than_deleting_any_fifth(photograph):
     """Mean over draws; deleted superpixels show their mean."""
     image, explanation = explained(photograph)
-    d = explanation.values.shape[1]
+    d = explanation.coefficients.values.shape[1]
     fifth = round(0.2 * d)
     rng = np.random.default_rng(0)
-    top = np.argsort(-explanation.values[0, :, 0])[:fifth]
+    top = np.argsort(-explanation.coefficients.values[0, :, 0])[:fifth]
     deleted = np.stack([top, *(rng.choice(d, fifth, replace=False) for _ in range(DRAWS))])
     kept = np.ones((DRAWS + 1, d))
     np.put_along_axis(kept, deleted, 0.0, axis=1)

@@ -104,7 +104,7 @@ def test_a_list_of_pictures_and_a_fill_are_read_alike():
     ):
         expected = np.asarray(picture.convert("RGB")).reshape(-1, 3).mean(axis=0) / 255
         assert explanation.predictions[0] == pytest.approx(expected)
-        assert explanation.intercepts[0] == pytest.approx(np.zeros(3), abs=1e-9)
+        assert explanation.coefficients.intercepts[0] == pytest.approx(np.zeros(3), abs=1e-9)
 
 
 SIXTEEN = np.array([[0, 256, 65535, 1000]], np.uint16)

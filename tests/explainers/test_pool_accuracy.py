@@ -21,8 +21,8 @@ def corners(x):
 def test_without_a_tolerance_errors_are_small_or_the_pool_is_the_largest():
     rows = X[:20]
     explanation = limes.TabularExplainer(lambda x: x[:, 0] + 0.1 * np.sin(3 * x[:, 1]), X)(rows)
-    largest = np.abs(explanation.values).max(axis=1)
-    worst = explanation.standard_errors.max(axis=1) / largest
+    largest = np.abs(explanation.coefficients.values).max(axis=1)
+    worst = explanation.coefficients.standard_errors.max(axis=1) / largest
     assert ((worst <= 0.015) | (explanation.shared_calls == 16_384)).all()
     assert (explanation.shared_calls < 16_384).any()
 
@@ -39,16 +39,19 @@ def test_rows_that_the_largest_pool_does_not_serve_get_a_thorough_control_once()
     checks = 2 + CHECK_CALLS + WITNESSES
     assert explainer.pool_calls == checks + 8192
     assert sum(sizes) <= 8192 + checks + 6  # and the rows themselves
-    assert set(explanation.controls) == {"tree"}
+    assert set(explanation.coefficients.controls) == {"tree"}
     additive = limes.TabularExplainer(corners, X, max_calls=8192, control="additive")(X[:6])
-    assert (explanation.standard_errors.mean(axis=1) < 0.7 * additive.standard_errors.mean(axis=1)).all()
+    assert (
+        explanation.coefficients.standard_errors.mean(axis=1)
+        < 0.7 * additive.coefficients.standard_errors.mean(axis=1)
+    ).all()
 
 
 def test_numbers_depend_on_the_row_alone_whatever_control_it_takes():
     whole = limes.TabularExplainer(corners, X, max_calls=8192)(X[:6])
     other = limes.TabularExplainer(corners, X, max_calls=8192)
     for i in (5, 0):
-        np.testing.assert_array_equal(other(X[[i]]).values[0], whole.values[i])
+        np.testing.assert_array_equal(other(X[[i]]).coefficients.values[0], whole.coefficients.values[i])
 
 
 def test_errors_with_the_thorough_control_cover():
@@ -62,7 +65,8 @@ def test_errors_with_the_thorough_control_cover():
         a = np.column_stack([np.ones(len(z)), z])
         truth.append(np.linalg.solve(a.T @ a, a.T @ corners(drawn))[1:])
     inside = [
-        np.abs(explanation.values - np.array(truth)) <= 1.96 * np.hypot(explanation.standard_errors, 0.003)
+        np.abs(explanation.coefficients.values - np.array(truth))
+        <= 1.96 * np.hypot(explanation.coefficients.standard_errors, 0.003)
         for explanation in (
             limes.TabularExplainer(corners, X, max_calls=8192, rng=seed)(rows)
             for seed in range(repeats(12, 3))
@@ -95,7 +99,7 @@ def test_ctrl_c_keeps_the_answers_of_a_slow_model():
     assert len(rows_seen) == 2 + CHECK_CALLS + 2 * (WITNESSES + 3) + 2048 + 64
     assert len(set(rows_seen)) <= 3 + 2 + WITNESSES + 2048
     clean = limes.TabularExplainer(lambda x: x[:, 0] * x[:, 1] + x[:, 2], X, **options)
-    assert np.array_equal(clean(X[:3], progress=False).values, again.values)
+    assert np.array_equal(clean(X[:3], progress=False).coefficients.values, again.coefficients.values)
 
 
 def test_the_bar_says_calls_and_the_time_left(monkeypatch, capsys):

@@ -55,12 +55,19 @@ def test_the_model_is_not_called_and_answers_are_its_own(name):
     assert explanation.reason.endswith("(sampled from the read model)")
     assert explanation.model_calls == explainer.pool_calls == 0
     assert explanation.shared_calls.tolist() == [0, 0]
-    assert (explanation.effective_rows > 500).all()
+    assert (explanation.coefficients.effective_rows > 500).all()
     called = limes.TabularExplainer(model, X, method="sampled", **options)
     reference = called(X.iloc[[0, 60]])
     assert called.pool_calls == 2 + CHECK_CALLS + WITNESSES + 1024
-    np.testing.assert_allclose(explanation.values, reference.values, rtol=1e-9, atol=1e-13)
-    np.testing.assert_allclose(explanation.standard_errors, reference.standard_errors, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(
+        explanation.coefficients.values, reference.coefficients.values, rtol=1e-9, atol=1e-13
+    )
+    np.testing.assert_allclose(
+        explanation.coefficients.standard_errors,
+        reference.coefficients.standard_errors,
+        rtol=1e-6,
+        atol=1e-12,
+    )
 
 
 def test_single_rows_draws_classes_and_copies():
@@ -73,11 +80,13 @@ def test_single_rows_draws_classes_and_copies():
     assert explanation.model_calls == 0
     cloudpickle = pytest.importorskip("cloudpickle")
     again = pickle.loads(cloudpickle.dumps(explainer))(X.iloc[:1])
-    np.testing.assert_array_equal(again.values, explanation.values)
+    np.testing.assert_array_equal(again.coefficients.values, explanation.coefficients.values)
     # as many, beside those for checks
     reference = limes.TabularExplainer(model, X, method="sampled", max_calls=284, **options)(X.iloc[:1])
     assert reference.model_calls <= 1 + 256
-    np.testing.assert_allclose(explanation.values, reference.values, rtol=1e-9, atol=1e-13)
+    np.testing.assert_allclose(
+        explanation.coefficients.values, reference.coefficients.values, rtol=1e-9, atol=1e-13
+    )
 
 
 def test_a_model_that_is_fitted_again_is_read_again():
@@ -87,7 +96,7 @@ def test_a_model_that_is_fitted_again_is_read_again():
     before = explainer(X.iloc[:1])
     model.fit(X, 1 - y)
     after = explainer(X.iloc[:1])
-    np.testing.assert_allclose(after.values, -before.values, atol=0.02)
+    np.testing.assert_allclose(after.coefficients.values, -before.coefficients.values, atol=0.02)
     assert after.model_calls == 0
 
 
@@ -97,9 +106,13 @@ def test_the_second_of_two_probabilities_decides_the_first():
     for law in ("truncnorm", "joint"):
         both = limes.TabularExplainer(model, X, max_calls=1024, law=law)(X.iloc[:3])
         one = limes.TabularExplainer(model, X, max_calls=1024, law=law, output=1)(X.iloc[:3])
-        np.testing.assert_allclose(both.values[..., 1], one.values, rtol=1e-9, atol=1e-13)
-        np.testing.assert_array_equal(both.values[..., 0], -both.values[..., 1])
-        np.testing.assert_allclose(both.intercepts.sum(axis=1) + both.values.sum(axis=(1, 2)), 1.0)
+        np.testing.assert_allclose(
+            both.coefficients.values[..., 1], one.coefficients.values, rtol=1e-9, atol=1e-13
+        )
+        np.testing.assert_array_equal(both.coefficients.values[..., 0], -both.coefficients.values[..., 1])
+        np.testing.assert_allclose(
+            both.coefficients.intercepts.sum(axis=1) + both.coefficients.values.sum(axis=(1, 2)), 1.0
+        )
         for name in ("standard_errors", "shares", "share_errors"):
             values = getattr(both, name)
             np.testing.assert_array_equal(values[..., 0], values[..., 1])
@@ -115,8 +128,8 @@ def test_two_outputs_that_are_no_probabilities_are_computed_each():
         return np.stack([table["mean radius"], table["mean texture"]], axis=1)
 
     explanation = limes.TabularExplainer(model, X, max_calls=1024)(X.iloc[:1])
-    assert abs(explanation.values[0, 0, 0]) > 1.0
-    assert abs(explanation.values[0, 0, 1]) < 1e-6
+    assert abs(explanation.coefficients.values[0, 0, 0]) > 1.0
+    assert abs(explanation.coefficients.values[0, 0, 1]) < 1e-6
 
 
 def test_curves_are_recognised_by_values_and_refused_otherwise():

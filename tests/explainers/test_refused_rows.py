@@ -59,7 +59,10 @@ def test_refused_rows_are_sampled_and_the_others_exact():
     assert explanation.model_calls == 0  # the read model answers
     for i, row in enumerate(X.to_numpy()):
         truth = mean_and_contrasts(model, row, 0.2)
-        difference, errors = explanation.values[i, :, 1] - truth, explanation.standard_errors[i, :, 1]
+        difference, errors = (
+            explanation.coefficients.values[i, :, 1] - truth,
+            explanation.coefficients.standard_errors[i, :, 1],
+        )
         if methods[i] == "exact":
             assert not errors.any()
             assert difference == pytest.approx(0.0, abs=1e-9)
@@ -99,14 +102,16 @@ def test_auto_raises_for_no_row(name):
     explainer = limes.TabularExplainer(model, X, max_calls=512, rng=0, **options)
     explanation = explainer(rows, progress=False)
     assert explanation.row_methods == ("exact", "sampled")
-    assert np.isfinite(explanation.values).all()
-    assert [errors.any() for errors in explanation.standard_errors] == [False, True]
+    assert np.isfinite(explanation.coefficients.values).all()
+    assert [errors.any() for errors in explanation.coefficients.standard_errors] == [False, True]
     # a row's numbers depend on no other row of the call
     alone = explainer(rows.iloc[[1]], progress=False)
-    assert alone.values == pytest.approx(explanation.values[[1]], rel=EXACT, abs=1e-300)
+    assert alone.coefficients.values == pytest.approx(
+        explanation.coefficients.values[[1]], rel=EXACT, abs=1e-300
+    )
     # what is computed when it is first read
     assert explanation.fidelity.shape == explanation.fidelity_errors.shape
-    assert len(explanation[1].effects) == explanation[1].values.size
+    assert len(explanation[1].effects) == explanation[1].coefficients.values.size
 
 
 @pytest.fixture(scope="module")
@@ -121,13 +126,13 @@ def test_each_row_keeps_its_method(mixed):
     for kind, i in first.items():
         one = explanation[i]
         assert (one.method, one.row_methods) == (kind, (kind,))
-        assert bool(one.standard_errors.any()) == (kind == "sampled")
+        assert bool(one.coefficients.standard_errors.any()) == (kind == "sampled")
     assert explanation[first["exact"]].reason == ""
     again = limes.Explanation.from_json(explanation.to_json())
     assert again.row_methods == explanation.row_methods
     copy = pickle.loads(pickle.dumps(explainer))(X, progress=False)
     assert copy.row_methods == explanation.row_methods
-    assert copy.values == pytest.approx(explanation.values, rel=EXACT)
+    assert copy.coefficients.values == pytest.approx(explanation.coefficients.values, rel=EXACT)
     assert explanation.provenance["tolerance"] == "1.5% of the largest coefficient"
 
 
@@ -161,7 +166,9 @@ def test_exact_alone_names_the_row_or_skips_it(mixed):
     assert [name for name, _ in kept.errors] == refused
     assert list(kept.ids) == [i for i in range(len(X)) if i not in refused]
     assert kept.method == "exact"
-    assert kept.values == pytest.approx(np.delete(explanation.values, refused, axis=0), rel=EXACT, abs=1e-15)
+    assert kept.coefficients.values == pytest.approx(
+        np.delete(explanation.coefficients.values, refused, axis=0), rel=EXACT, abs=1e-15
+    )
     with pytest.raises(ModelError, match=f"row {refused[0]} has no exact"):
         limes.TabularExplainer(steep(), X, **options, errors="row")(X.iloc[[refused[0]]])
 
@@ -186,8 +193,8 @@ def test_a_rule_is_sampled_around_a_row_that_is_refused(monkeypatch):
     explanation = explainers["auto"](X.iloc[2:5])
     assert explanation.row_methods == ("exact", "sampled", "exact")
     assert "sampled, as its expectation is not exact: known to 1e-3 only" in explanation.row_warnings[1]
-    assert not explanation.standard_errors[[0, 2]].any()
-    assert explanation.standard_errors[1].any()
+    assert not explanation.coefficients.standard_errors[[0, 2]].any()
+    assert explanation.coefficients.standard_errors[1].any()
     with pytest.raises(ModelError, match="row 3 has no exact expectation: known to 1e-3 only"):
         explainers["exact"](X.iloc[2:5])
 

@@ -93,7 +93,7 @@ def test_models_that_vary_are_never_exact_and_warned_of_everywhere(name, model):
     assert explanation.method == "sampled"
     for warnings in explanation.row_warnings:
         assert any(SENTENCE in text and "model.eval()" in text for text in warnings)
-    assert (explanation.standard_errors > 0).all()
+    assert (explanation.coefficients.standard_errors > 0).all()
     diagnosis = limes.diagnose(explanation, progress=False)
     assert "repetition" in {finding.kind for finding in diagnosis.findings}
 
@@ -169,8 +169,8 @@ def test_errors_cover_the_spread_of_answers(words, model):
     f = model(lambda texts: np.array([t.count("good") * 0.3 for t in texts]))
     truth = np.array([0.3 * (word == "good") for word in words.split()])
     runs = [limes.TextExplainer(f, max_calls=128)(words) for _ in range(60)]
-    away = np.stack([e.values[0] - truth for e in runs])
-    errors = np.stack([e.standard_errors[0] for e in runs])
+    away = np.stack([e.coefficients.values[0] - truth for e in runs])
+    errors = np.stack([e.coefficients.standard_errors[0] for e in runs])
     # coverage of 95 % in 60 runs is above 0.85 but for one run in a thousand
     assert (np.abs(away) <= 1.96 * errors + 1e-12).mean(axis=0).min() >= 0.85
     # and errors are not just large

@@ -52,7 +52,12 @@ def assert_steady(explainer, X, sizes=(1, 9)):
 
 
 def fields(explanation):
-    return explanation.values, explanation.standard_errors, explanation.intercepts, explanation.predictions
+    return (
+        explanation.coefficients.values,
+        explanation.coefficients.standard_errors,
+        explanation.coefficients.intercepts,
+        explanation.predictions,
+    )
 
 
 @pytest.mark.parametrize(("name", "options"), crossed(MODELS, repeats([*OPTIONS], ["bins", "slopes"])))
@@ -102,7 +107,12 @@ def test_trees_are_added_up_in_one_order_on_any_number_of_cores(name, options, m
     explainer = limes.TabularExplainer(MODELS[name].fit(X, y), X, **OPTIONS[options])
     for cores in (1, 5):
         monkeypatch.setattr(_threads, "WORKERS", cores)
-        result.append((explainer.reproducible(X.iloc[:5]).values, explainer(X.iloc[:5]).values))
+        result.append(
+            (
+                explainer.reproducible(X.iloc[:5]).coefficients.values,
+                explainer(X.iloc[:5]).coefficients.values,
+            )
+        )
     assert np.array_equal(result[0][0], result[1][0])
     # trees in a sum with others always are
     assert np.array_equal(result[0][1], result[1][1]) == (name == "combination")

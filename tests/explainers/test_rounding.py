@@ -119,7 +119,10 @@ def test_exact_is_right_whatever_the_level(name, ratio):
 
     coef, account = truth(predict)
     explanation = limes.TabularExplainer(model, X, **OPTIONS)(ROW, progress=False)
-    values, errors = (a[0].reshape(3, -1) for a in (explanation.values, explanation.standard_errors))
+    values, errors = (
+        a[0].reshape(3, -1)
+        for a in (explanation.coefficients.values, explanation.coefficients.standard_errors)
+    )
     contributions = explanation.contributions
     shares, of_shares = (a[0].reshape(3, -1) for a in (contributions.values, contributions.standard_errors))
     if explanation.method == "exact":
@@ -143,5 +146,8 @@ def test_controls_lose_no_digits_far_from_zero(control):
 
     coef, _ = truth(function)
     explanation = limes.TabularExplainer(function, X, control=control, **OPTIONS)(ROW, progress=False)
-    assert (np.abs(explanation.values[0] - coef[:, 0]) <= 4 * explanation.standard_errors[0]).all()
-    assert explanation.standard_errors.max() < 0.1 * np.abs(coef).max()
+    assert (
+        np.abs(explanation.coefficients.values[0] - coef[:, 0])
+        <= 4 * explanation.coefficients.standard_errors[0]
+    ).all()
+    assert explanation.coefficients.standard_errors.max() < 0.1 * np.abs(coef).max()

@@ -135,7 +135,9 @@ def test_a_probability_of_one_column_gets_the_other_class(kind):
     explanation = tabular(Answering(kind))
     p = expit(2.0 * X["a"].to_numpy()[:3])
     np.testing.assert_allclose(explanation.predictions, np.column_stack([1 - p, p]), rtol=1e-12)
-    np.testing.assert_allclose(explanation.values[..., 0], -explanation.values[..., 1], atol=1e-12)
+    np.testing.assert_allclose(
+        explanation.coefficients.values[..., 0], -explanation.coefficients.values[..., 1], atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("kind", ["score (n,)", "score (n, 1)", "percentage (n,)"])

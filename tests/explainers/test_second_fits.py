@@ -32,7 +32,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import limes
 from effort import crossed
-from internals import WITNESSES
+from internals import WITNESSES, given
 from limes.compat.lime.lime_tabular import LimeTabularExplainer
 from limes.compat.lime.lime_text import LimeTextExplainer
 from limes.exceptions import InputError
@@ -239,8 +239,8 @@ def test_a_call_is_no_second_fit_and_a_second_fit_is_one(name, part, law):
             late.contributions  # noqa: B018 - reading computes them
     after = explainer(rows, progress=False)
     fresh = limes.TabularExplainer(explained, X, law=law, **FEW)(rows, progress=False)
-    np.testing.assert_allclose(after.values, fresh.values, rtol=1e-7, atol=1e-9)
-    assert np.abs(after.values - before.values).max() > 0.05
+    np.testing.assert_allclose(after.coefficients.values, fresh.coefficients.values, rtol=1e-7, atol=1e-9)
+    assert np.abs(after.coefficients.values - before.coefficients.values).max() > 0.05
 
 
 # -- every explainer, every way to hold a model, every way to fit it again -----------------------------------
@@ -355,8 +355,8 @@ EXPLAINERS = {
 def numbers(result):
     if isinstance(result, np.ndarray):
         return result
-    account = result.account
-    parts = [result.values, result.predictions, *([] if account is None else [account.values])]
+    account = given(result, "contributions")
+    parts = [result.coefficients.values, result.predictions, *([] if account is None else [account.values])]
     return np.concatenate([np.ravel(part) for part in parts])
 
 
@@ -413,7 +413,7 @@ def test_texts_are_asked_anew_and_late_contributions_of_an_earlier_fit_are_refus
     assert before.contributions.values.size  # of the same model
     model.scale = -2.0
     after = explainer(TEXT, progress=False)
-    np.testing.assert_allclose(after.values, -2.0 * before.values, rtol=1e-9)
+    np.testing.assert_allclose(after.coefficients.values, -2.0 * before.coefficients.values, rtol=1e-9)
     np.testing.assert_allclose(after.contributions.values, -2.0 * before.contributions.values, rtol=1e-9)
     with pytest.raises(InputError, match="the model was fitted again since this explanation"):
         late.contributions  # noqa: B018 - reading computes them
@@ -489,7 +489,7 @@ def test_a_random_model_that_was_fitted_again_has_a_new_pool():
     before = explainer(ROWS, progress=False)
     slope[0] = -1.0
     after = explainer(ROWS, progress=False)
-    np.testing.assert_allclose(after.values[:, 0], -before.values[:, 0], atol=0.1)
+    np.testing.assert_allclose(after.coefficients.values[:, 0], -before.coefficients.values[:, 0], atol=0.1)
 
 
 def test_diagnose_refuses_an_earlier_fit_of_a_function():

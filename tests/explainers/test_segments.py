@@ -64,7 +64,7 @@ def oracle(fit, labels, fill=0):
 
 def coefficients(explanation):
     numbers = [int(name.removeprefix("superpixel ")) for name in explanation.feature_names]
-    return dict(zip(numbers, explanation.values[0].tolist(), strict=True))
+    return dict(zip(numbers, explanation.coefficients.values[0].tolist(), strict=True))
 
 
 @pytest.mark.parametrize("fit", FITS)
@@ -116,7 +116,7 @@ def test_a_photograph_of_the_network_s_size_that_is_cropped():
     by_name = ImageExplainer(
         answers_of, preprocess=preprocess, segments="grid", segment_options={"rows": 1, "columns": 2}, fill=0
     )(photo)
-    np.testing.assert_array_equal(by_name.values, explanation.values)
+    np.testing.assert_array_equal(by_name.coefficients.values, explanation.coefficients.values)
 
 
 def test_fills_do_not_see_the_border():
@@ -134,8 +134,8 @@ def test_fills_do_not_see_the_border():
     assert np.unique(labels).tolist() == [0, 1, 2]
     assert (labels[[0, 1, 6, 7]] == 2).all()
     both = explained("pad", REGIONS, fill=["mean", "blur"])
-    each = [explained("pad", REGIONS, fill=fill).values for fill in ("mean", "blur")]
-    np.testing.assert_allclose(both.values, np.mean(each, axis=0), rtol=1e-9)
+    each = [explained("pad", REGIONS, fill=fill).coefficients.values for fill in ("mean", "blur")]
+    np.testing.assert_allclose(both.coefficients.values, np.mean(each, axis=0), rtol=1e-9)
 
 
 # -- masks ---------------------------------------------------------------------------------------------------
@@ -180,7 +180,9 @@ def test_masks(form):
 def test_pictures_of_pil_are_masks():
     image = pytest.importorskip("PIL.Image", reason="pip install pillow")
     masks = [{"mask": image.fromarray(255 * mask.astype(np.uint8))} for mask in MASKS]
-    np.testing.assert_array_equal(explained("crop", masks).values, explained("crop", MASKS).values)
+    np.testing.assert_array_equal(
+        explained("crop", masks).coefficients.values, explained("crop", MASKS).coefficients.values
+    )
 
 
 def test_an_outline_by_hand():
@@ -189,7 +191,7 @@ def test_an_outline_by_hand():
     labels = MASKS[1].astype(int)
     assert coefficients(explanation) == pytest.approx(oracle("squash", labels), rel=1e-9, abs=1e-9)
     inside = explanation.heatmap(of="image")[MASKS[1]]
-    assert set(inside.tolist()) == {explanation.values[0, 1]}
+    assert set(inside.tolist()) == {explanation.coefficients.values[0, 1]}
 
 
 def test_lost_segments_are_named_by_number():
@@ -229,5 +231,7 @@ def test_numbers_that_are_no_names_are_counted(labels):
     explanation = explained("squash", labels)
     assert explanation.feature_names == tuple(f"superpixel {j}" for j in range(9))
     heat = explanation.heatmap(of="image")
-    for number, value in zip(np.unique(labels).tolist(), explanation.values[0].tolist(), strict=True):
+    for number, value in zip(
+        np.unique(labels).tolist(), explanation.coefficients.values[0].tolist(), strict=True
+    ):
         assert set(heat[labels == number].tolist()) == {value}

@@ -165,7 +165,9 @@ def test_real_prices():
     composed = every_series(series.to_numpy(), sixths(30, 10), np.full(30, series.mean()))
     d, answers = 10, model.predict(composed)
     _, coef, _ = words.surrogate(words.law("words", d, 0.25), answers)
-    np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-9, atol=1e-9 * np.abs(coef).max())
+    np.testing.assert_allclose(
+        explanation.coefficients.values[0], coef, rtol=1e-9, atol=1e-9 * np.abs(coef).max()
+    )
     assert explanation.feature_names[0] == f"{days[0]} to {days[2]}"
     assert "exact: read off the model" in str(explanation)
 
@@ -175,17 +177,20 @@ def test_many_segments_are_sampled_within_their_errors():
     exact = SeriesExplainer(largest, count=12, max_calls=4104)(SERIES)
     assert_exact(exact, largest(every_series(SERIES, spans, np.full(STEPS, SERIES.mean()))))
     sampled = SeriesExplainer(largest, count=12, max_calls=512, method="sampled")(SERIES)
-    assert (sampled.standard_errors > 0).all()
-    assert (np.abs(sampled.values - exact.values) < 5 * sampled.standard_errors).all()
+    assert (sampled.coefficients.standard_errors > 0).all()
+    assert (
+        np.abs(sampled.coefficients.values - exact.coefficients.values)
+        < 5 * sampled.coefficients.standard_errors
+    ).all()
 
 
 def test_several_series_and_a_round_trip():
     explainer = SeriesExplainer(largest, count=5)
     several = explainer([SERIES, SERIES[:11]])
     assert [len(one.feature_names) for one in several] == [5, 5]
-    np.testing.assert_array_equal(several[0].values, explainer(SERIES).values)
+    np.testing.assert_array_equal(several[0].coefficients.values, explainer(SERIES).coefficients.values)
     restored = limes.Explanation.from_json(several[0].to_json())
-    np.testing.assert_array_equal(restored.values, several[0].values)
+    np.testing.assert_array_equal(restored.coefficients.values, several[0].coefficients.values)
     axes = restored.plot.series(title="pulse")
     assert axes.get_title(loc="left").startswith("pulse")
     assert 'class="lx-series"' in restored.to_html()
@@ -271,7 +276,7 @@ def test_the_remedies_of_warnings_work():
     assert confirmed.warnings == ()
     part = {"s": limes.SeriesPart(count=5, layout="first", fill=0.0)}
     composite = limes.CompositeExplainer(lambda parts: second(parts["s"]), part)({"s": TURNED.T})
-    assert composite.values == pytest.approx(turned.values)
+    assert composite.coefficients.values == pytest.approx(turned.coefficients.values)
     with pytest.raises(InputError, match=r"series\.T"):
         limes.CompositeExplainer(lambda parts: second(parts["s"]), {"s": limes.SeriesPart()})({"s": TURNED})
 

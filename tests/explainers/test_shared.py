@@ -55,15 +55,19 @@ def test_sampled_rows_are_those_of_one_thread(background):
         return order, explainer(background[order], progress=False)
 
     for order, together in in_threads(explained):
-        assert np.array_equal(together.values, alone.values[order])
-        assert np.array_equal(together.standard_errors, alone.standard_errors[order])
+        assert np.array_equal(together.coefficients.values, alone.coefficients.values[order])
+        assert np.array_equal(
+            together.coefficients.standard_errors, alone.coefficients.standard_errors[order]
+        )
 
 
 @pytest.mark.usefixtures("hurried")
 def test_single_sampled_rows_are_those_of_one_thread(background):
     explainer = limes.TabularExplainer(bent, background, max_calls=64, control="none")
-    alone = explainer(background[:8], progress=False).values
-    result = in_threads(lambda _: [explainer(row, progress=False).values[0] for row in background[:8]])
+    alone = explainer(background[:8], progress=False).coefficients.values
+    result = in_threads(
+        lambda _: [explainer(row, progress=False).coefficients.values[0] for row in background[:8]]
+    )
     assert all(np.array_equal(one, alone) for one in result)
 
 
@@ -95,9 +99,11 @@ def test_explanations_beside_diagnoses_are_those_of_one_thread(background, make,
         return order, explainer(background[order], progress=False)
 
     for order, together in in_threads(explained):
-        assert np.array_equal(together.values, alone.values[order])
-        assert np.array_equal(together.intercepts, alone.intercepts[order])
-        assert np.array_equal(together.standard_errors, alone.standard_errors[order])
+        assert np.array_equal(together.coefficients.values, alone.coefficients.values[order])
+        assert np.array_equal(together.coefficients.intercepts, alone.coefficients.intercepts[order])
+        assert np.array_equal(
+            together.coefficients.standard_errors, alone.coefficients.standard_errors[order]
+        )
 
 
 def test_a_failed_call_resumes_beside_others(background):
@@ -123,7 +129,7 @@ def test_a_failed_call_resumes_beside_others(background):
     # a few rows again, the rows themselves, and the second one's 64 perturbed rows: the first one is kept
     assert sum(sizes) <= 8 + 2 + 64
     clean = limes.TabularExplainer(bent, background, **options)(rows)
-    assert np.array_equal(result.values, clean.values)
+    assert np.array_equal(result.coefficients.values, clean.coefficients.values)
     sizes.clear()
     explainer(rows[:1], progress=False)
     assert sum(sizes) > 8 + 2, "rows that are finished are not kept for ever"
@@ -140,7 +146,7 @@ def test_equal_rows_of_a_call_are_sampled_once(background):
     sizes.clear()
     result = explainer(background[[3, 3, 3]], progress=False, workers=2)
     assert sum(sizes) <= 8 + 3 + 64
-    assert np.array_equal(result.values[0], result.values[2])
+    assert np.array_equal(result.coefficients.values[0], result.coefficients.values[2])
 
 
 @pytest.mark.usefixtures("hurried")

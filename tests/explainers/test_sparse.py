@@ -38,12 +38,12 @@ def test_base_and_weights_add_up_to_the_prediction(solver, intercept):
     model, rows = bent(15), signs(3, 15)
     explainer = limes.SparseExplainer(model, k=4, solver=solver, intercept=intercept)
     explanation = explainer(rows, progress=False)
-    facts = (explanation.values * rows).sum(axis=1)
-    assert explanation.intercepts + facts == pytest.approx(model(rows), abs=1e-9)
-    assert (explanation.intercepts != 0).all() == intercept
-    assert explanation.surrogate_predictions == pytest.approx(explanation.predictions, abs=1e-9)
+    facts = (explanation.coefficients.values * rows).sum(axis=1)
+    assert explanation.coefficients.intercepts + facts == pytest.approx(model(rows), abs=1e-9)
+    assert (explanation.coefficients.intercepts != 0).all() == intercept
+    assert explanation.coefficients.surrogate_predictions == pytest.approx(explanation.predictions, abs=1e-9)
     if solver != "convex":
-        assert (np.count_nonzero(explanation.values, axis=1) <= 4).all()
+        assert (np.count_nonzero(explanation.coefficients.values, axis=1) <= 4).all()
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -52,14 +52,18 @@ def test_a_readable_model_over_literals_is_explained_exactly(intercept):
     model = RandomForestRegressor(5, random_state=0).fit(x, bent(8)(x))
     explanation = limes.SparseExplainer(model, k=3, intercept=intercept)(x[:1])
     assert explanation.method == "exact"
-    assert (explanation.standard_errors == 0).all()
+    assert (explanation.coefficients.standard_errors == 0).all()
     # against all rows, by the definition
     rows = 1.0 - 2.0 * ((np.arange(2**8)[:, None] >> np.arange(8)) & 1)
     weight = np.exp(-1.0 * (rows != x[0]).sum(axis=1))
     values = model.predict(rows)
 
     def loss(rule):
-        return weight @ (rule.intercepts[0] + rows @ rule.values[0] - values) ** 2 / weight.sum()
+        return (
+            weight
+            @ (rule.coefficients.intercepts[0] + rows @ rule.coefficients.values[0] - values) ** 2
+            / weight.sum()
+        )
 
     for seed in range(5):
         sampled = limes.SparseExplainer(model, k=3, solver="branch_and_bound", intercept=intercept, rng=seed)
@@ -86,8 +90,8 @@ def test_bounds_hold_with_their_confidence():
     for seed in range(seeds):
         explainer = limes.SparseExplainer(model, k=3, samples=200, confidence=0.8, rng=seed)
         explanation = explainer(x)
-        w, certificate = explanation.values[0], explanation.certificate
-        fidelity = weight @ (explanation.intercepts[0] + rows @ w - values) ** 2
+        w, certificate = explanation.coefficients.values[0], explanation.certificate
+        fidelity = weight @ (explanation.coefficients.intercepts[0] + rows @ w - values) ** 2
         aligned = np.abs(rows @ w - x[0] @ w) < 1e-9
         error = weight[aligned] @ np.abs(values - target)[aligned] / weight[aligned].sum()
         held += fidelity <= certificate.bounds["fidelity"] and error <= certificate.bounds["precision"] * (
@@ -114,7 +118,7 @@ def test_the_fidelitys_bound_has_the_largest_error_of_any_row_and_half_of_the_ri
     model, scale, x = bent(6, 3), (-4.0, 7.0), np.ones((1, 6))
     rule = limes.SparseExplainer(model, k=3, samples=200, confidence=0.9, scale=scale, rng=0)(x)
     rows = np.array(list(product([-1.0, 1.0], repeat=6)))
-    answers = rule.intercepts[0] + rows @ rule.values[0]
+    answers = rule.coefficients.intercepts[0] + rows @ rule.coefficients.values[0]
     values, largest, risk = calls[0]
     assert largest == pytest.approx(max(((answers - end) ** 2).max() for end in scale), rel=oracle.EXACT)
     assert risk == pytest.approx(0.05)
@@ -126,10 +130,10 @@ def test_a_rows_result_depends_on_seed_and_row_alone():
     model, rows = bent(12), signs(4, 12)
     explainer = limes.SparseExplainer(model, k=3, rng=7)
     whole, alone = explainer(rows, progress=False), explainer(rows[2:3])
-    assert np.array_equal(whole.values[2], alone.values[0])
+    assert np.array_equal(whole.coefficients.values[2], alone.coefficients.values[0])
     assert whole.certificates[2] == alone.certificates[0]
     other = limes.SparseExplainer(model, k=3, rng=8)(rows[2:3])
-    assert not np.array_equal(other.values, alone.values)
+    assert not np.array_equal(other.coefficients.values, alone.coefficients.values)
 
 
 def test_error_bars_of_sampled_weights_cover():
@@ -139,13 +143,18 @@ def test_error_bars_of_sampled_weights_cover():
     def model(rows):
         return rows @ beta + 0.1 * rows[:, 3] * rows[:, 4]
 
-    exact = limes.SparseExplainer(model, k=3, samples=repeats(200_000, 50_000), rng=1)(x).values[0]
+    exact = limes.SparseExplainer(model, k=3, samples=repeats(200_000, 50_000), rng=1)(x).coefficients.values[
+        0
+    ]
     scores = []
     for seed in range(repeats(100, 25)):
         explanation = limes.SparseExplainer(model, k=3, samples=500, rng=seed)(x)
-        on = explanation.values[0] != 0
+        on = explanation.coefficients.values[0] != 0
         assert np.array_equal(on, exact != 0)
-        scores.append((explanation.values[0, on] - exact[on]) / explanation.standard_errors[0, on])
+        scores.append(
+            (explanation.coefficients.values[0, on] - exact[on])
+            / explanation.coefficients.standard_errors[0, on]
+        )
     covered = (np.abs(scores) < 1.96).mean()
     assert covered >= 0.9
     assert 0.7 < np.std(scores) < 1.3
@@ -174,7 +183,7 @@ def test_flips_of_columns_give_possible_rows(table):
     explanation = limes.SparseExplainer(model, literals=literals, k=2)(table.iloc[[0]])
     assert all(set(frame.proof.unique()) <= {"yes", "no"} for frame in seen)
     assert explanation.feature_names == ("income", "debt", "proof")
-    assert explanation.intercepts[0] + explanation.values[0].sum() == pytest.approx(
+    assert explanation.coefficients.intercepts[0] + explanation.coefficients.values[0].sum() == pytest.approx(
         score(table.iloc[[0]]).iloc[0]
     )
     low, high = explanation.certificate.scale
@@ -194,12 +203,14 @@ def test_a_readable_model_of_a_table_is_explained_exactly(table):
     row = literals.table.encode(x.iloc[[3]])[0]
     near = literals.changes(row, 1.0)
     slopes = 0.5 * model.coef_ * (row - [other.values.mean() for other in near.others])
-    assert explanation.values[0] == pytest.approx(slopes, rel=1e-9)
-    assert explanation.intercepts[0] == pytest.approx(explanation.predictions[0] - slopes.sum(), rel=1e-9)
+    assert explanation.coefficients.values[0] == pytest.approx(slopes, rel=1e-9)
+    assert explanation.coefficients.intercepts[0] == pytest.approx(
+        explanation.predictions[0] - slopes.sum(), rel=1e-9
+    )
     paper = limes.SparseExplainer(model, literals=literals, k=2, intercept=False)(x.iloc[[3]])
-    assert paper.intercepts[0] == 0.0
+    assert paper.coefficients.intercepts[0] == 0.0
     expected = slopes - (slopes.sum() - paper.predictions[0]) / 2
-    assert paper.values[0] == pytest.approx(expected, rel=1e-9)
+    assert paper.coefficients.values[0] == pytest.approx(expected, rel=1e-9)
 
 
 def test_literals_of_a_table_may_flip_independently(table):
@@ -209,8 +220,8 @@ def test_literals_of_a_table_may_flip_independently(table):
     explainer = limes.SparseExplainer(model, literals=literals, neighbourhood="flips", k=3, scale=(-5, 5))
     explanation = explainer(table.iloc[[0]])
     assert explanation.feature_names == literals.names
-    facts = (explanation.values[0] * x[0]).sum()
-    assert explanation.intercepts[0] + facts == pytest.approx(model.predict(x[:1])[0])
+    facts = (explanation.coefficients.values[0] * x[0]).sum()
+    assert explanation.coefficients.intercepts[0] + facts == pytest.approx(model.predict(x[:1])[0])
     assert explanation.certificate.scale == (-5.0, 5.0)
 
 
@@ -246,7 +257,7 @@ def test_of_more_outputs_one_must_be_chosen():
 def test_the_smallest_explanation_meets_the_error():
     model, x = lambda rows: 0.5 * rows[:, 0] + 0.3 * rows[:, 1] + 0.01 * rows[:, 2], signs(1, 6)
     explanation = limes.SparseExplainer(model, k="smallest", error=0.05)(x)
-    assert np.count_nonzero(explanation.values) == 2
+    assert np.count_nonzero(explanation.coefficients.values) == 2
     assert explanation.certificate.bounds["precision"] <= 0.05
     assert explanation.converged
     hopeless = limes.SparseExplainer(bent(4), k="smallest", error=1e-9, certify="fidelity", samples=50)(
@@ -281,8 +292,8 @@ def test_a_base_changes_no_weight_and_names_no_other_literal(method, base):
     """D3: .3 x0 - .1 x1 + b has two literals, whatever b is, and whatever k is."""
     model = lambda rows: 0.3 * rows[:, 0] - 0.1 * rows[:, 1] + base  # noqa: E731
     explanation = limes.SparseExplainer(model, k=3, solver=method)(np.ones((1, 8)))
-    assert explanation.values[0] == pytest.approx([0.3, -0.1, 0, 0, 0, 0, 0, 0], abs=1e-9)
-    assert explanation.intercepts[0] == pytest.approx(base, abs=1e-9)
+    assert explanation.coefficients.values[0] == pytest.approx([0.3, -0.1, 0, 0, 0, 0, 0, 0], abs=1e-9)
+    assert explanation.coefficients.intercepts[0] == pytest.approx(base, abs=1e-9)
     assert explanation.certificate.r2 == pytest.approx(1.0)
     assert explanation.fidelity[0] == explanation.certificate.r2
 
@@ -295,10 +306,12 @@ def test_columns_that_the_model_ignores_get_no_weight_by_its_base():
     saturating = lambda v: 0.5 + 0.4 * np.tanh(v[:, 0])  # noqa: E731
     explainer = limes.SparseExplainer(saturating, literals=literals, k=3)
     explanation = explainer(background[:20], progress=False)
-    largest = np.abs(explanation.values).max(axis=1)
-    assert (np.abs(explanation.values[:, 0]) == largest).all()
+    largest = np.abs(explanation.coefficients.values).max(axis=1)
+    assert (np.abs(explanation.coefficients.values[:, 0]) == largest).all()
     # what the sample adds to them is noise: five standard errors
-    assert (np.abs(explanation.values) <= 5 * explanation.standard_errors)[:, 1:].all()
+    assert (np.abs(explanation.coefficients.values) <= 5 * explanation.coefficients.standard_errors)[
+        :, 1:
+    ].all()
     paper = limes.SparseExplainer(saturating, literals=literals, k=3, intercept=False)
     assert (explanation.fidelity > paper(background[:20], progress=False).fidelity).all()
 
@@ -380,12 +393,12 @@ def test_a_failure_keeps_the_rows_so_far_and_all_answers(workers):
         explainer(rows, progress=False, workers=workers)
     partial = failure.value.partial
     clean = limes.SparseExplainer(bent(6), k=2)(rows, progress=False)
-    assert np.array_equal(partial.values, clean.values[:2])
+    assert np.array_equal(partial.coefficients.values, clean.coefficients.values[:2])
     assert partial.certificates == clean.certificates[:2]
     failing[0] = False
     sizes.clear()
     again = explainer(rows[2:], progress=False)
-    assert np.array_equal(again.values, clean.values[2:])
+    assert np.array_equal(again.coefficients.values, clean.coefficients.values[2:])
     assert np.array_equal(again.calls, clean.calls[2:])
     assert sum(sizes) == clean.calls[2] - 2000, "rows with answers are not asked again"
     sizes.clear()
@@ -403,7 +416,10 @@ def test_an_interruption_has_the_rows_so_far():
 
     with pytest.raises(Interrupted, match="1 of 3 rows") as stop:
         limes.SparseExplainer(model, k=2)(rows, progress=False)
-    assert np.array_equal(stop.value.partial.values, limes.SparseExplainer(bent(6), k=2)(rows[:1]).values)
+    assert np.array_equal(
+        stop.value.partial.coefficients.values,
+        limes.SparseExplainer(bent(6), k=2)(rows[:1]).coefficients.values,
+    )
 
 
 def test_batches_retries_and_workers_change_no_number():
@@ -423,10 +439,10 @@ def test_batches_retries_and_workers_change_no_number():
     result = explainer(rows, progress=False, workers=1)
     assert max(sizes) == 300
     assert set(waited) == {1}
-    assert np.array_equal(result.values, whole.values)
+    assert np.array_equal(result.coefficients.values, whole.coefficients.values)
     threads = limes.SparseExplainer(lambda x: np.tanh(x[:, 0] + x[:, 1] * x[:, 2]), k=2)
     together = threads(rows, progress=False, workers=3)
-    assert np.array_equal(together.values, whole.values)
+    assert np.array_equal(together.coefficients.values, whole.coefficients.values)
     assert together.certificates == whole.certificates
 
 
@@ -449,16 +465,16 @@ def test_diagnose_refuses_sparse_explanations():
 
 def test_a_constant_model_has_constant_explanations():
     explanation = limes.SparseExplainer(lambda x: np.full(len(x), 0.5), k=2)(signs(1, 4))
-    assert (explanation.values == 0).all()
-    assert explanation.intercepts == pytest.approx([0.5])
+    assert (explanation.coefficients.values == 0).all()
+    assert explanation.coefficients.intercepts == pytest.approx([0.5])
     assert explanation.rule() == "0.5  ->  output = 0.5"
     assert explanation.certificate.r2 == 1.0
     assert explanation.certificate.fresh_fidelity == pytest.approx(0.0, abs=1e-20)
     paper = limes.SparseExplainer(lambda x: np.full(len(x), 0.5), k=2, intercept=False)(signs(1, 4))
-    assert (paper.values * paper.data).sum() == pytest.approx(0.5)
+    assert (paper.coefficients.values * paper.data).sum() == pytest.approx(0.5)
     assert paper.certificate.r2 == -np.inf
     beyond = limes.SparseExplainer(lambda x: np.full(len(x), 70.0), k=2)(signs(1, 4))
-    assert beyond.surrogate_predictions == pytest.approx([70.0])
+    assert beyond.coefficients.surrogate_predictions == pytest.approx([70.0])
 
 
 def test_the_explainer_classes_need_no_heavy_library():
@@ -474,6 +490,6 @@ def test_answers_beyond_the_range_seen_have_a_warning():
     explainer = limes.SparseExplainer(model, k=2, samples=20, spread=2.0)
     explanation = explainer(np.ones((1, 12)))
     assert "pass scale=(low, high)" in explanation.warnings[0]
-    assert explanation.surrogate_predictions == pytest.approx([120.0])
+    assert explanation.coefficients.surrogate_predictions == pytest.approx([120.0])
     bounded = limes.SparseExplainer(model, k=2, samples=20, spread=2.0, scale=(-120, 120))(np.ones((1, 12)))
     assert not any("scale" in text for text in bounded.warnings)

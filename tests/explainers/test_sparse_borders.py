@@ -112,7 +112,7 @@ def test_the_fewest_literals_for_the_fidelity_error_are_the_fewest(certify):
     error = 0.5 * (least(3) + least(4))
     options = {"k": "smallest", "error": error, "fresh": 200_000, "samples": 20_000}
     rule = limes.SparseExplainer(model, objective="fidelity", certify=certify, **options)(x[None, :])
-    assert np.count_nonzero(rule.values) == 4
+    assert np.count_nonzero(rule.coefficients.values) == 4
     assert rule.certificate.certified == "fidelity"
     assert "rules of fewer facts that were tried do not reach" in " ".join(str(rule.certificate).split())
 
@@ -124,7 +124,7 @@ def test_rules_of_least_fidelity_error_say_that_fewer_facts_may_do(options):
     rule = limes.SparseExplainer(product_of_two, k="smallest", error=0.2, spread=0.0, **options)(
         np.ones((1, 8))
     )
-    assert np.count_nonzero(rule.values) > 2
+    assert np.count_nonzero(rule.coefficients.values) > 2
     assert (rule.certificate.certified, rule.certificate.minimises) == ("precision", "fidelity")
     text = " ".join(str(rule.certificate).split())
     assert "among those of least fidelity error with 1, 2, ... facts: fewer other facts may do" in text
@@ -183,11 +183,13 @@ def test_every_solver_answers_where_the_model_answers_zero(name, solver):
     for (intercept, box), (law, k) in product(forms, zip(LAWS, (2, 8), strict=True)):
         options = {"intercept": intercept, "box": box, "law": law, "k": k, "samples": 100}
         rule = limes.SparseExplainer(model, solver=solver, **options)(x)
-        size = 1e-300 + np.abs(rule.values).sum()
-        assert rule.intercepts[0] + rule.values.sum() == pytest.approx(expected, rel=1e-9, abs=1e-9 * size)
-        assert np.isfinite(rule.values).all()
+        size = 1e-300 + np.abs(rule.coefficients.values).sum()
+        assert rule.coefficients.intercepts[0] + rule.coefficients.values.sum() == pytest.approx(
+            expected, rel=1e-9, abs=1e-9 * size
+        )
+        assert np.isfinite(rule.coefficients.values).all()
         if name in ("zero", "negative zero"):
-            assert not rule.values.any()
+            assert not rule.coefficients.values.any()
         assert " ".join(rule.rule().split()) in " ".join(str(rule).split())
 
 
@@ -195,7 +197,7 @@ def test_every_solver_answers_where_the_model_answers_zero(name, solver):
 def test_a_zero_row_among_others_is_explained_beside_them(law):
     rows = np.array([[1.0] * 8, [-1.0] * 8])
     rules = limes.SparseExplainer(rare, k=3, law=law, intercept=False, samples=200)(rows, progress=False)
-    assert rules.surrogate_predictions == pytest.approx([0.0, 1.0])
+    assert rules.coefficients.surrogate_predictions == pytest.approx([0.0, 1.0])
 
 
 # -- the box -------------------------------------------------------------------------------------------------
@@ -270,11 +272,11 @@ def test_branch_and_bound_reaches_the_optimum_within_the_box(d, k, m, box, law):
         rows = model.sample(m)
         least = best_in_box(rows, model.model(rows), target, k, reach)
         assert rule.certificate.objective == pytest.approx(least, rel=1e-7, abs=1e-12)
-        assert np.abs(rule.values).max() <= reach * (1.0 + 1e-9)
-        assert rule.values.sum() == pytest.approx(target, abs=1e-9)
+        assert np.abs(rule.coefficients.values).max() <= reach * (1.0 + 1e-9)
+        assert rule.coefficients.values.sum() == pytest.approx(target, abs=1e-9)
         assert rule.certificate.proved
         assert not any("not proved" in text for text in rule.warnings)
-        binding += bool(np.abs(rule.values).max() >= reach * (1.0 - 1e-9))
+        binding += bool(np.abs(rule.coefficients.values).max() >= reach * (1.0 - 1e-9))
     assert binding or box >= 1.0
 
 

@@ -63,7 +63,7 @@ def test_the_worst_case_is_the_range_of_all_rows_with_the_facts(kind, seed):
     options = {"literals": literals, "k": int(rng.integers(1, 4)), "fresh": 50}
     rule = limes.SparseExplainer(model, worst_case="exact", **options)(x[[row]])
     assert rule.method == "exact"
-    used, cells = np.flatnonzero(rule.values[0]), literals.cells(literals.table.encode(x))
+    used, cells = np.flatnonzero(rule.coefficients.values[0]), literals.cells(literals.table.encode(x))
     values = [np.unique(x[cells[:, j] == cells[row, j], j] if j in used else x[:, j]) for j in range(5)]
     answers = model.predict(np.array([*product(*values)]))
     certificate = rule.certificate
@@ -95,7 +95,7 @@ def test_a_large_forest_has_bounds_that_rows_keep():
     assert not rule.certificate.worst_case_exact
     cells, rng = literals.cells(literals.table.encode(x)), np.random.default_rng(0)
     rows = np.stack([rng.choice(x[:, j], 2000) for j in range(10)], axis=1)
-    for j in np.flatnonzero(rule.values[0]):
+    for j in np.flatnonzero(rule.coefficients.values[0]):
         rows[:, j] = rng.choice(x[cells[:, j] == cells[3, j], j], 2000)
     low, high = rule.certificate.worst_case
     answers = model.predict(rows)

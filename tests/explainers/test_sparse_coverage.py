@@ -23,7 +23,7 @@ def test_coverage_is_the_share_of_rows_of_which_all_facts_hold():
     explanation = limes.SparseExplainer(MODEL, k=2, literals=LITERALS)(X.iloc[:8])
     for i in range(len(explanation)):
         one = explanation[i]
-        facts = [one.conditions[0][j] for j in np.flatnonzero(one.values[0])]
+        facts = [one.conditions[0][j] for j in np.flatnonzero(one.coefficients.values[0])]
         assert len(facts) == 2
         counted = np.logical_and.reduce([holds(fact, X) for fact in facts])
         # conditions are rounded to be read: rows next to a cut may be counted on the other side
@@ -37,7 +37,7 @@ def test_coverage_of_literals_that_flip():
     explanation = limes.SparseExplainer(
         lambda z: z[:, 0] - 0.5 * z[:, 5], k=2, literals=LITERALS, neighbourhood="flips"
     )(X.iloc[[3]])
-    chosen = np.flatnonzero(explanation.values[0])
+    chosen = np.flatnonzero(explanation.coefficients.values[0])
     counted = (signs[:, chosen] == signs[3, chosen]).all(axis=1).mean()
     assert explanation.certificate.coverage == counted
 
@@ -70,7 +70,7 @@ def test_a_table_of_rules(layout):
     assert by_row["rule"].dropna().tolist() == list(alone.rules())
     if layout == "wide":
         columns = [f"value_{name}" for name in X.columns]
-        np.testing.assert_array_equal(by_row.loc[[0, 2], columns], alone.values)
+        np.testing.assert_array_equal(by_row.loc[[0, 2], columns], alone.coefficients.values)
 
 
 def test_a_table_of_rules_about_literals_that_flip_is_refused():

@@ -57,8 +57,8 @@ def test_an_exact_rule_is_the_same_for_every_seed(diabetes, kind, intercept):
     assert first.certificate.assumption == ""
     assert first.certificate.optimum == "population"
     for other in rules[1:]:
-        assert np.array_equal(other.values, first.values)
-        assert np.array_equal(other.intercepts, first.intercepts)
+        assert np.array_equal(other.coefficients.values, first.coefficients.values)
+        assert np.array_equal(other.coefficients.intercepts, first.coefficients.intercepts)
         assert other.rule() == first.rule()
         assert other.certificate.scale == first.certificate.scale
 
@@ -72,8 +72,8 @@ def test_an_exact_rule_without_a_known_range_is_the_same_for_every_seed(diabetes
     )
     assert first.method == "exact"
     assert first.certificate.assumption
-    assert np.array_equal(first.values, second.values)
-    assert np.array_equal(first.intercepts, second.intercepts)
+    assert np.array_equal(first.coefficients.values, second.coefficients.values)
+    assert np.array_equal(first.coefficients.intercepts, second.coefficients.intercepts)
 
 
 # -- ranges -------------------------------------------------------------------------------------------------
@@ -120,10 +120,10 @@ def test_intervals_cover_the_best_weights_of_the_chosen_literals():
         values = model(rows) - model(np.ones((1, d)))
         for seed in range(repeats(100, 50)):
             rule = limes.SparseExplainer(model, k=3, samples=500, fresh=50, rng=seed)(np.ones((1, d)))
-            support = np.flatnonzero(rule.values[0])
+            support = np.flatnonzero(rule.coefficients.values[0])
             best, *_ = np.linalg.lstsq(root[:, None] * (rows[:, support] - 1.0), root * values, rcond=None)
-            misses = np.abs(rule.values[0, support] - best)
-            covered.extend(misses <= 1.96 * rule.standard_errors[0, support])
+            misses = np.abs(rule.coefficients.values[0, support] - best)
+            covered.extend(misses <= 1.96 * rule.coefficients.standard_errors[0, support])
     assert np.mean(covered) >= 0.93
 
 
@@ -147,7 +147,7 @@ def test_bounds_hold_on_rare_and_large_answers_or_say_that_they_cannot(model):
     for seed in range(seeds):
         options = {"k": 2, "samples": 300, "rng": seed}
         rule = limes.SparseExplainer(model, scale=scale, **options)(np.ones((1, d)))
-        truth = weight @ (rule.intercepts[0] + rows @ rule.values[0] - values) ** 2
+        truth = weight @ (rule.coefficients.intercepts[0] + rows @ rule.coefficients.values[0] - values) ** 2
         failures += truth > rule.certificate.bounds["fidelity"]
         assert rule.certificate.assumption == ""
     assert failures <= 0.05 * seeds + 3 * np.sqrt(0.05 * seeds)
@@ -214,7 +214,7 @@ def test_stability_is_how_often_other_samples_choose_the_same_literals():
             for seed in range(repeats(50, 20))
         ]
         rules = [explainer(np.ones((1, 10))) for explainer in explain]
-        supports = [tuple(np.flatnonzero(rule.values[0])) for rule in rules]
+        supports = [tuple(np.flatnonzero(rule.coefficients.values[0])) for rule in rules]
         agreement.append(np.mean([a == b for i, a in enumerate(supports) for b in supports[:i]]))
         shares.append(np.mean([rule.certificate.stability for rule in rules]))
     assert np.mean(shares) == pytest.approx(np.mean(agreement), abs=0.1)
@@ -224,7 +224,9 @@ def test_a_near_tie_is_named():
     model = lambda z: 0.4 * z[:, 0] + 0.1 * z[:, 1] + 0.098 * z[:, 2] + 0.2 * z[:, 3] * z[:, 4]  # noqa: E731
     rule = limes.SparseExplainer(model, k=2, samples=300)(np.ones((1, 6)))
     assert rule.certificate.near_ties
-    assert not {f"x{j}" for j in np.flatnonzero(rule.values[0])} & rule.certificate.near_ties.keys()
+    assert (
+        not {f"x{j}" for j in np.flatnonzero(rule.coefficients.values[0])} & rule.certificate.near_ties.keys()
+    )
     assert "others: x" in " ".join(str(rule).split())
     firm = limes.SparseExplainer(lambda z: 0.4 * z[:, 0] + 0.2 * z[:, 1], k=2)(np.ones((1, 6)))
     assert firm.certificate.stability == 1.0
@@ -254,11 +256,11 @@ def test_more_than_20_literals_have_a_precision(solver, k):
     model, x = bent(30), np.ones((1, 30))
     explanation = limes.SparseExplainer(model, k=k, solver=solver)(x)
     certificate = explanation.certificate
-    used = np.count_nonzero(explanation.values)
+    used = np.count_nonzero(explanation.coefficients.values)
     assert used > 20
     flip = 1.0 / (1.0 + np.e)
     assert certificate.coincidence == pytest.approx((1 - flip) ** used)
-    free = np.flatnonzero(explanation.values[0] == 0)
+    free = np.flatnonzero(explanation.coefficients.values[0] == 0)
     rows, weight = law_of(free.size) if free.size else (np.ones((1, 0)), np.ones(1))
     whole = np.ones((len(rows), 30))
     whole[:, free] = rows
@@ -275,7 +277,7 @@ def test_a_weight_at_the_end_of_the_box_is_named_as_the_reason():
         limes.SparseExplainer(model, box=1.0, rng=seed, solver=solver, **options)(x)
         for solver, seed in product(["hard_thresholding", "branch_and_bound"], range(20))
     ]
-    boxed = [rule for rule in rules if np.abs(rule.values).max() == pytest.approx(1.0)]
+    boxed = [rule for rule in rules if np.abs(rule.coefficients.values).max() == pytest.approx(1.0)]
     searched = [rule for rule in boxed if rule.certificate.solver == "branch_and_bound"]
     assert 0 < len(searched) < len(boxed)
     for rule in boxed:

@@ -33,7 +33,7 @@ def signs(n, d, seed=0):
 
 
 def loss(rule, rows, weight, values):
-    return weight @ (rule.intercepts[0] + rows @ rule.values[0] - values) ** 2
+    return weight @ (rule.coefficients.intercepts[0] + rows @ rule.coefficients.values[0] - values) ** 2
 
 
 def best(rows, weight, values, x, k, target):
@@ -61,12 +61,12 @@ def test_without_a_constant_w_x_is_the_prediction_whatever_the_range(solver, law
     model = lambda z: base + size * bend(z)  # noqa: E731
     options = {"k": 4, "solver": solver, "law": law, "intercept": False, "samples": 400}
     explanation = limes.SparseExplainer(model, **options)(rows, progress=False)
-    assert (explanation.intercepts == 0.0).all()
+    assert (explanation.coefficients.intercepts == 0.0).all()
     expected = model(rows)
-    facts = (explanation.values * rows).sum(axis=1)
+    facts = (explanation.coefficients.values * rows).sum(axis=1)
     assert np.abs(facts - expected).max() <= 1e-12 * max(1.0, np.abs(expected).max())
     if solver != "convex":
-        assert (np.count_nonzero(explanation.values, axis=1) <= 4).all()
+        assert (np.count_nonzero(explanation.coefficients.values, axis=1) <= 4).all()
 
 
 @pytest.mark.parametrize("solver", ["projection", "hard_thresholding", "branch_and_bound"])
@@ -75,19 +75,19 @@ def test_without_a_constant_a_rule_scales_with_the_answers(solver):
     options = {"k": 3, "solver": solver, "intercept": False, "rng": 4}
     one = limes.SparseExplainer(bend, **options)(rows, progress=False)
     many = limes.SparseExplainer(lambda z: 1024.0 * bend(z), **options)(rows, progress=False)
-    assert many.values == pytest.approx(1024.0 * one.values, rel=1e-9, abs=1e-9)
+    assert many.coefficients.values == pytest.approx(1024.0 * one.coefficients.values, rel=1e-9, abs=1e-9)
 
 
 def test_weights_have_no_box_unless_it_is_passed():
     model, x = lambda z: 3.0 * z[:, 0] - 2.5 * z[:, 1], np.ones((1, 6))
     options = {"k": 2, "intercept": False, "solver": "branch_and_bound"}
     free = limes.SparseExplainer(model, **options)(x)
-    assert free.values[0] == pytest.approx([3.0, -2.5, 0, 0, 0, 0], abs=1e-9)
+    assert free.coefficients.values[0] == pytest.approx([3.0, -2.5, 0, 0, 0, 0], abs=1e-9)
     assert free.certificate.proved
     boxed = limes.SparseExplainer(model, box=2.6, **options)(x)
-    assert np.abs(boxed.values).max() <= 2.6
-    assert boxed.values.sum() == pytest.approx(0.5)
-    assert boxed.values[0] == pytest.approx([2.6, -2.1, 0, 0, 0, 0], abs=0.05)
+    assert np.abs(boxed.coefficients.values).max() <= 2.6
+    assert boxed.coefficients.values.sum() == pytest.approx(0.5)
+    assert boxed.coefficients.values[0] == pytest.approx([2.6, -2.1, 0, 0, 0, 0], abs=0.05)
     assert boxed.certificate.proved
 
 
@@ -151,7 +151,7 @@ def test_certificates_are_about_the_law_that_was_drawn(law):
     for seed in range(seeds):
         options = {"k": 2, "law": law, "rng": seed, "samples": 300, "intercept": False, "scale": (-1, 1)}
         rule = limes.SparseExplainer(model, solver="hard_thresholding", **options)(x)
-        aligned = np.isclose(rows @ rule.values[0], values[0])
+        aligned = np.isclose(rows @ rule.coefficients.values[0], values[0])
         precision = np.average(np.abs(values - values[0])[aligned], weights=weight[aligned])
         certificate, truth = rule.certificate, loss(rule, rows, weight, values)
         assert certificate.coincidence == pytest.approx(weight[aligned].sum(), rel=1e-9)
@@ -172,7 +172,7 @@ def test_errors_of_weights_cover_under_the_count_law(intercept):
     for seed in range(repeats(200, 60)):
         options = {"k": 2, "law": "count", "spread": 0.5, "intercept": intercept, "rng": seed}
         rule = limes.SparseExplainer(model, **options)(x)
-        support = np.flatnonzero(rule.values[0])
+        support = np.flatnonzero(rule.coefficients.values[0])
         z, root = rows[:, support], np.sqrt(weight)
         if intercept:
             u, *_ = np.linalg.lstsq(root[:, None] * (z - 1), root * (values - values[0]), rcond=None)
@@ -180,7 +180,10 @@ def test_errors_of_weights_cover_under_the_count_law(intercept):
             step, rest = z[:, 0] - z[:, 1], values - values[0] * z[:, 1]
             first = (weight * step) @ rest / ((weight * step) @ step)
             u = np.array([first, values[0] - first])
-        covered = np.abs(rule.values[0, support] - u) <= 1.96 * rule.standard_errors[0, support]
+        covered = (
+            np.abs(rule.coefficients.values[0, support] - u)
+            <= 1.96 * rule.coefficients.standard_errors[0, support]
+        )
         inside, total = inside + covered.sum(), total + covered.size
     assert inside / total >= 0.9
 
@@ -210,8 +213,11 @@ def test_rules_of_the_count_law_are_the_same_whatever_the_batch():
     whole = one(rows, progress=False)
     parts = [one(rows[i : i + 1]) for i in range(6)]
     other = limes.SparseExplainer(model, k=3, law="count", rng=1)(rows[::-1], progress=False, workers=2)
-    assert all(np.array_equal(whole.values[i], part.values[0]) for i, part in enumerate(parts))
-    assert np.array_equal(whole.values, other.values[::-1])
+    assert all(
+        np.array_equal(whole.coefficients.values[i], part.coefficients.values[0])
+        for i, part in enumerate(parts)
+    )
+    assert np.array_equal(whole.coefficients.values, other.coefficients.values[::-1])
 
 
 def test_a_read_model_is_sampled_under_the_count_law_and_says_why():
@@ -219,7 +225,7 @@ def test_a_read_model_is_sampled_under_the_count_law_and_says_why():
     explanation = limes.SparseExplainer(LinearRegression().fit(x, x[:, 0]), k=1, law="count")(x[:1])
     assert explanation.method == "sampled"
     assert "law='count'" in explanation.reason
-    assert explanation.values[0, 0] == pytest.approx(1.0)
+    assert explanation.coefficients.values[0, 0] == pytest.approx(1.0)
 
 
 # -- literals of 0 and 1 ------------------------------------------------------------------------------------
@@ -240,11 +246,13 @@ def test_a_model_of_0_and_1_is_asked_0_and_1(solver, intercept):
     expected = limes.SparseExplainer(bend, **options)(x)
     explanation = limes.SparseExplainer(model, values=(0, 1), **options)(x)
     assert all(np.isin(batch, (0.0, 1.0)).all() for batch in batches)
-    assert np.array_equal(explanation.values, expected.values)
+    assert np.array_equal(explanation.coefficients.values, expected.coefficients.values)
     assert explanation.rule() == expected.rule()
     mixed = limes.SparseExplainer(model, values=(0, 1), **options)([[0, 1, 1, 0, 1, 0, 0, 1, 1]])
     z = np.array([-1, 1, 1, -1, 1, -1, -1, 1, 1.0])
-    assert mixed.intercepts[0] + mixed.values[0] @ z == pytest.approx(bend(z[None])[0])
+    assert mixed.coefficients.intercepts[0] + mixed.coefficients.values[0] @ z == pytest.approx(
+        bend(z[None])[0]
+    )
     assert "= 0]" in mixed.rule()
 
 

@@ -26,8 +26,8 @@ def test_a_rule_of_columns_counts_the_facts_that_hold():
     explanation = explainer([[1.0, 1.0, 1.0]])
     assert re.sub(r"\[.*?\]", "[]", explanation.rule()) == "1 + 4 [] - 2 []  ->  output = 3"
     assert [reason.value for reason in explanation.reasons(2)] == pytest.approx([4.0, -2.0])
-    assert explanation.values[0, :2] == pytest.approx([2.0, -1.0])
-    assert explanation.plot.explanation.values[0, :2] == pytest.approx([4.0, -2.0])
+    assert explanation.coefficients.values[0, :2] == pytest.approx([2.0, -1.0])
+    assert explanation.plot.explanation.coefficients.values[0, :2] == pytest.approx([4.0, -2.0])
     already = explainer.contrast([[1.0, 1.0, 1.0]], below=100.0)
     assert "Proved" not in str(already)
     assert "already" in str(already)
@@ -77,7 +77,7 @@ def test_the_best_rule_without_some_literals(number):
     names = [f"x{j}" for j in excluded]
     for options in ({"solver": "branch_and_bound", "samples": 400}, {"samples": 400}):
         rule = limes.SparseExplainer(model, k=k, exclude=names, **options)(np.ones((1, d)))
-        support = np.flatnonzero(rule.values[0])
+        support = np.flatnonzero(rule.coefficients.values[0])
         assert not set(support) & set(excluded)
         assert not set(rule.certificate.near_ties) & set(names)
         assert best_error(rows, weight, values, target, list(support)) >= least - 1e-12
@@ -93,7 +93,7 @@ def test_the_exact_rule_without_a_column_is_the_best_of_the_others(diabetes):
     row = x.iloc[[3]]
     rule = explainer(row)
     assert rule.method == "exact"
-    assert rule[0, "bmi"].values[0, 0] == 0.0
+    assert rule[0, "bmi"].coefficients.values[0, 0] == 0.0
     assert rule.provenance["exclude"] == ["bmi"]
     cells = literals.cells(literals.table.encode(x))
     at_row = literals.cells(literals.table.encode(row))[0]
@@ -116,9 +116,9 @@ def test_the_exact_rule_without_a_column_is_the_best_of_the_others(diabetes):
 
     allowed = [j for j in range(10) if x.columns[j] != "bmi"]
     best = min(combinations(allowed, 3), key=error)
-    assert set(np.flatnonzero(rule.values[0])) == set(best)
+    assert set(np.flatnonzero(rule.coefficients.values[0])) == set(best)
     again = limes.SparseExplainer(model, literals=literals, k=3)(row, exclude=["bmi"])
-    assert np.array_equal(again.values, rule.values)
+    assert np.array_equal(again.coefficients.values, rule.coefficients.values)
 
 
 def test_names_that_do_not_exist_are_refused(diabetes, forest):
@@ -146,7 +146,7 @@ def test_a_column_stands_for_all_of_its_literals():
     model = lambda z: z @ np.arange(1.0, 1.0 + z.shape[1])  # noqa: E731
     options = {"literals": literals, "neighbourhood": "flips", "k": 3}
     rule = limes.SparseExplainer(model, exclude=["job", literals.names[0]], **options)(frame.iloc[[0]])
-    used = {literals.names[j] for j in np.flatnonzero(rule.values[0])}
+    used = {literals.names[j] for j in np.flatnonzero(rule.coefficients.values[0])}
     assert used <= set(literals.names[1:4])
     assert len(used) == 3
 

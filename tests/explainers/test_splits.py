@@ -60,7 +60,7 @@ def test_emoji_have_coefficients():
 
     explanation = limes.TextExplainer(love)("love it 😍😍")
     assert explanation.feature_names == ("love", "it", "😍")
-    np.testing.assert_allclose(explanation.values[0], [0, 0, 0.8], atol=1e-12)
+    np.testing.assert_allclose(explanation.coefficients.values[0], [0, 0, 0.8], atol=1e-12)
     alone = limes.TextExplainer(love)("😍")
     assert alone.feature_names == ("😍",)
 
@@ -79,10 +79,10 @@ def test_tokens_between_spaces_are_features_and_exact(vectorizer, pattern):
     assert read.model_calls == 0
     assert read.feature_names == tuple(text.split())
     sampled = limes.TextExplainer(model.decision_function, split=r"\s+", output=None)(text)
-    np.testing.assert_allclose(read.values, sampled.values, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(read.coefficients.values, sampled.coefficients.values, rtol=1e-9, atol=1e-12)
     function = limes.TextExplainer(lambda texts: model.decision_function(texts), split=r"\s+")(text)
     assert function.model_calls > 0
-    np.testing.assert_allclose(read.values, function.values, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(read.coefficients.values, function.coefficients.values, rtol=1e-9, atol=1e-12)
 
 
 def test_a_pattern_of_the_model_is_the_split():
@@ -93,7 +93,9 @@ def test_a_pattern_of_the_model_is_the_split():
     counted = limes.TextExplainer(lambda texts: model.decision_function(texts), split=r"\s+")(
         "a #good bad day"
     )
-    np.testing.assert_allclose(explanation.values, counted.values, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        explanation.coefficients.values, counted.coefficients.values, rtol=1e-9, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("text", ["good$bad food", "the $5 food", "good++ food, bad don't", "a$b$c good"])
@@ -103,7 +105,7 @@ def test_symbols_that_touch_words_do_not_change_what_is_exact(text):
     )
     read = limes.TextExplainer(model, output="margin")(text)
     sampled = limes.TextExplainer(lambda texts: model.decision_function(texts))(text)
-    np.testing.assert_allclose(read.values, sampled.values, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(read.coefficients.values, sampled.coefficients.values, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(read.predictions, sampled.predictions, rtol=1e-12)
 
 
@@ -119,7 +121,7 @@ def test_text_outside_of_all_features_is_compared_and_has_a_warning():
     followed = limes.TextExplainer(shouting, split=lambda t: [m.span() for m in re.finditer(r"\w+|!", t)])
     explanation = followed("good food!!!")
     assert explanation.warnings == ()
-    np.testing.assert_allclose(explanation.values[0], [0.1, 0, 0.6], atol=1e-12)
+    np.testing.assert_allclose(explanation.coefficients.values[0], [0.1, 0, 0.6], atol=1e-12)
     assert (
         limes.TextExplainer(lambda texts: [float("good" in t) for t in texts])("good, food!").warnings == ()
     )
@@ -129,7 +131,9 @@ def test_explainers_of_texts_can_be_pickled():
     model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(REVIEWS, LABELS)
     explainer = limes.TextExplainer(model)
     again = pickle.loads(pickle.dumps(explainer))
-    np.testing.assert_array_equal(again("good food $5").values, explainer("good food $5").values)
+    np.testing.assert_array_equal(
+        again("good food $5").coefficients.values, explainer("good food $5").coefficients.values
+    )
 
 
 def length(texts):
@@ -219,4 +223,4 @@ def test_hebrew_acronyms_are_read_exactly():
     read = limes.TextExplainer(model, output="margin")(texts[0])
     called = limes.TextExplainer(lambda t: model.decision_function(t))(texts[0])
     assert read.feature_names == called.feature_names == ('צה"ל', "הגיע", "מהר")
-    np.testing.assert_allclose(read.values[0], called.values[0], atol=1e-9)
+    np.testing.assert_allclose(read.coefficients.values[0], called.coefficients.values[0], atol=1e-9)

@@ -77,12 +77,16 @@ def test_regression_has_one_output(diabetes):
     assert e.method == "exact"
     assert e.model_calls == 0
     assert e.converged
-    assert e.values.shape == e.standard_errors.shape == (3, 10)
-    assert e.intercepts.shape == e.predictions.shape == (3,)
-    assert not e.standard_errors.any()
+    assert e.coefficients.values.shape == e.coefficients.standard_errors.shape == (3, 10)
+    assert e.coefficients.intercepts.shape == e.predictions.shape == (3,)
+    assert not e.coefficients.standard_errors.any()
     assert e.feature_names == tuple(X.columns)
     np.testing.assert_allclose(e.predictions, model.predict(X.iloc[:3]), rtol=0, atol=1e-12)
-    np.testing.assert_allclose(e.surrogate_predictions, e.intercepts + e.values.sum(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(
+        e.coefficients.surrogate_predictions,
+        e.coefficients.intercepts + e.coefficients.values.sum(axis=1),
+        rtol=1e-12,
+    )
     assert e.conditions[0][2].startswith("bmi > ")
     assert e.data[0, 2] == X.iloc[0, 2]
 
@@ -93,16 +97,18 @@ def test_classifier_explains_all_classes_and_picks_some():
     model = RandomForestClassifier(10, random_state=0).fit(X, names)
     whole = limes.TabularExplainer(model, X)(X.iloc[:2])
     assert whole.method == "exact"
-    assert whole.values.shape == (2, 4, 3)
+    assert whole.coefficients.values.shape == (2, 4, 3)
     assert whole.output_names == ("setosa", "versicolor", "virginica")
     # probabilities add up to one, so their coefficients add up to zero
-    np.testing.assert_allclose(whole.values.sum(axis=2), 0, atol=1e-12)
+    np.testing.assert_allclose(whole.coefficients.values.sum(axis=2), 0, atol=1e-12)
     one = limes.TabularExplainer(model, X, output="virginica")(X.iloc[:2])
-    assert one.values.shape == (2, 4)
+    assert one.coefficients.values.shape == (2, 4)
     assert one.output_names == ("virginica",)
-    np.testing.assert_allclose(one.values, whole.values[..., 2], rtol=oracle.EXACT)
+    np.testing.assert_allclose(one.coefficients.values, whole.coefficients.values[..., 2], rtol=oracle.EXACT)
     two = limes.TabularExplainer(model, X, output=["virginica", "setosa"])(X.iloc[:2])
-    np.testing.assert_allclose(two.values, whole.values[..., [2, 0]], rtol=oracle.EXACT)
+    np.testing.assert_allclose(
+        two.coefficients.values, whole.coefficients.values[..., [2, 0]], rtol=oracle.EXACT
+    )
     assert two.output_names == ("virginica", "setosa")
 
 
@@ -112,13 +118,13 @@ def test_margin_of_boosting_is_exact_and_probability_sampled():
     model = GradientBoostingClassifier(n_estimators=20, random_state=0).fit(X, y)
     margin = limes.TabularExplainer(model, X, output="margin")(X.iloc[:1])
     assert margin.method == "exact"
-    assert margin.values.shape == (1, 6)
+    assert margin.coefficients.values.shape == (1, 6)
     assert margin.output_names == ("1",)
     probability = limes.TabularExplainer(model, X, max_calls=512, control="none")(X.iloc[:1])
     assert probability.method == "sampled"
-    assert probability.values.shape == (1, 6, 2)
+    assert probability.coefficients.values.shape == (1, 6, 2)
     assert "margin" in probability.reason
-    assert (probability.standard_errors > 0).all()
+    assert (probability.coefficients.standard_errors > 0).all()
     # the trees that were read answer
     assert probability.model_calls == 0
     called = limes.TabularExplainer(model, X, max_calls=512, method="sampled", control="none")(X.iloc[:1])
@@ -141,15 +147,15 @@ def test_rows_of_every_type_have_the_same_explanation(diabetes, convert):
     X, _, model = diabetes
     explainer = limes.TabularExplainer(model, X)
     expected = explainer(X.iloc[:2])
-    np.testing.assert_array_equal(explainer(convert(X)).values, expected.values)
+    np.testing.assert_array_equal(explainer(convert(X)).coefficients.values, expected.coefficients.values)
 
 
 def test_one_row_of_any_kind(diabetes):
     X, _, model = diabetes
     explainer = limes.TabularExplainer(model, X)
-    expected = explainer(X.iloc[:1]).values
+    expected = explainer(X.iloc[:1]).coefficients.values
     for row in (X.iloc[0], X.iloc[0].to_numpy(), X.iloc[0].tolist(), X.iloc[0].to_dict()):
-        np.testing.assert_array_equal(explainer(row).values, expected)
+        np.testing.assert_array_equal(explainer(row).coefficients.values, expected)
 
 
 @pytest.mark.parametrize("kind", [pl.from_pandas, pa.Table.from_pandas, pd.DataFrame.to_numpy])
@@ -164,7 +170,7 @@ def test_backgrounds_of_every_type_give_the_same_explanation(diabetes, kind):
     options = {"max_calls": 256, "control": "additive"}
     expected = limes.TabularExplainer(predict, X, **options)(X.iloc[:1])
     result = limes.TabularExplainer(predict, kind(X), **options)(X.iloc[:1])
-    np.testing.assert_array_equal(result.values, expected.values)
+    np.testing.assert_array_equal(result.coefficients.values, expected.coefficients.values)
 
 
 def test_the_model_gets_the_table_it_was_fitted_on(mixed):
@@ -180,7 +186,7 @@ def test_a_pipeline_fitted_on_pandas_gets_pandas_without_warnings(mixed):
     encoder = make_column_transformer((OneHotEncoder(), ["job", "region"]), remainder="passthrough")
     model = make_pipeline(encoder, DecisionTreeRegressor(max_depth=4, random_state=0)).fit(X, y)
     e = limes.TabularExplainer(model, X, max_calls=512, control="none")(X.iloc[:1])
-    assert e.values.shape == (1, 5)
+    assert e.coefficients.values.shape == (1, 5)
 
 
 def test_conditions_name_ties_and_missing_values(mixed):
@@ -228,10 +234,12 @@ def test_sampled_values_equal_enumeration_over_the_background_cells(mixed):
     values += np.where(grid["age"] == -1, 3.0, -1.0) * (1 + grid["member"]) * grid["job"].map(worth)
     _, coef = oracle.least_squares(z.astype(float), values.to_numpy(dtype=float), weights)
     columns = [X.columns.get_loc(c) for c in cells]
-    result, error = e.values[0, columns], e.standard_errors[0, columns]
+    result, error = e.coefficients.values[0, columns], e.coefficients.standard_errors[0, columns]
     assert (np.abs(result - coef) < 4.5 * error).all()
     assert (error < 0.05).all()
-    assert (np.abs(np.delete(e.values[0], columns)) < 0.05).all()  # neither income nor region is read
+    assert (
+        np.abs(np.delete(e.coefficients.values[0], columns)) < 0.05
+    ).all()  # neither income nor region is read
 
 
 def test_sampled_agrees_with_exact_for_every_design(diabetes):
@@ -251,7 +259,7 @@ def test_sampled_agrees_with_exact_for_every_design(diabetes):
         sampled = limes.TabularExplainer(model, X, method="sampled", control="additive", rng=7, **options)(
             X.iloc[:2]
         )
-        z = (sampled.values - exact.values) / sampled.standard_errors
+        z = (sampled.coefficients.values - exact.coefficients.values) / sampled.coefficients.standard_errors
         # 20 numbers a design from a t-like law with 15 degrees of freedom: 5 is beyond 1 in 5,000
         assert np.abs(z).max() < 5, (options, z)
         assert sampled.method == "sampled"
@@ -262,8 +270,8 @@ def test_slopes_of_a_linear_model_are_its_coefficients(diabetes):
     model = LinearRegression().fit(X, y)
     for options in ({}, {"bandwidth": 0.3}, {"law": "empirical"}, {"law": "uniform"}):
         e = limes.TabularExplainer(model, X, bins=None, **options)(X.iloc[:2])
-        np.testing.assert_allclose(e.values, np.tile(model.coef_, (2, 1)), rtol=oracle.EXACT)
-        np.testing.assert_allclose(e.surrogate_predictions, e.predictions, rtol=oracle.EXACT)
+        np.testing.assert_allclose(e.coefficients.values, np.tile(model.coef_, (2, 1)), rtol=oracle.EXACT)
+        np.testing.assert_allclose(e.coefficients.surrogate_predictions, e.predictions, rtol=oracle.EXACT)
         assert e.conditions[0] == tuple(X.columns)
 
 
@@ -279,9 +287,13 @@ def test_ridge_shrinks_towards_lime(diabetes):
     X, _, model = diabetes
     plain = limes.TabularExplainer(model, X)(X.iloc[:1])
     slightly = limes.TabularExplainer(model, X, ridge=1.0)(X.iloc[:1])
-    np.testing.assert_allclose(slightly.values, plain.values, atol=0.01 * np.abs(plain.values).max())
+    np.testing.assert_allclose(
+        slightly.coefficients.values,
+        plain.coefficients.values,
+        atol=0.01 * np.abs(plain.coefficients.values).max(),
+    )
     strongly = limes.TabularExplainer(model, X, ridge=3000.0)(X.iloc[:1])
-    assert (np.abs(strongly.values) < 0.5 * np.abs(plain.values)).all()
+    assert (np.abs(strongly.coefficients.values) < 0.5 * np.abs(plain.coefficients.values)).all()
 
 
 # -- the same answer every time ------------------------------------------------------------
@@ -293,11 +305,11 @@ def test_sampled_results_depend_on_seed_and_row_only(diabetes):
     make = lambda seed: limes.TabularExplainer(model, X, rng=seed, **options)  # noqa: E731
     explainer = make(3)
     forward, backward = explainer(X.iloc[:2]), explainer(X.iloc[1::-1])
-    np.testing.assert_array_equal(forward.values, backward.values[::-1])
-    np.testing.assert_array_equal(forward.values[1:], make(3)(X.iloc[1]).values)
-    assert (make(4)(X.iloc[1]).values != forward.values[1]).any()
+    np.testing.assert_array_equal(forward.coefficients.values, backward.coefficients.values[::-1])
+    np.testing.assert_array_equal(forward.coefficients.values[1:], make(3)(X.iloc[1]).coefficients.values)
+    assert (make(4)(X.iloc[1]).coefficients.values != forward.coefficients.values[1]).any()
     again = pickle.loads(pickle.dumps(explainer))(X.iloc[:1])
-    np.testing.assert_array_equal(again.values, forward.values[:1])
+    np.testing.assert_array_equal(again.coefficients.values, forward.coefficients.values[:1])
 
 
 def test_tolerance_stops_early_and_is_reported(diabetes):
@@ -412,7 +424,9 @@ def test_a_row_outside_the_range_is_explained_with_a_warning(diabetes):
     assert not e[1].warnings
     top = X.iloc[:1].copy()
     top.iloc[0, 2] = X["bmi"].max()
-    np.testing.assert_array_equal(e.values[0], limes.TabularExplainer(model, X)(top).values[0])
+    np.testing.assert_array_equal(
+        e.coefficients.values[0], limes.TabularExplainer(model, X)(top).coefficients.values[0]
+    )
 
 
 def test_many_columns_outside_their_range_share_a_sentence(diabetes):
@@ -430,16 +444,16 @@ def test_a_constant_column_gets_zero_and_a_warning(diabetes):
     model = RandomForestRegressor(5, random_state=0).fit(numbers, y)
     for method in ("exact", "sampled"):
         e = limes.TabularExplainer(model, numbers, method=method, max_calls=1024)(numbers.iloc[:1])
-        assert e.values[0, 10] == 0.0
-        assert e.standard_errors[0, 10] == 0.0
+        assert e.coefficients.values[0, 10] == 0.0
+        assert e.coefficients.standard_errors[0, 10] == 0.0
         assert any("clinic" in w for w in e.warnings)
         assert e.conditions[0][10] == "clinic = 7"
     text = limes.TabularExplainer(lambda f: f["bmi"], X, max_calls=512, control="none")(X.iloc[:1])
-    assert text.values[0, 11] == 0.0
+    assert text.coefficients.values[0, 11] == 0.0
     assert text.conditions[0][11] == "country = FR"
     for law in ("truncnorm", "uniform", "empirical"):
         slopes = limes.TabularExplainer(model, numbers, bins=None, law=law)(numbers.iloc[:1])
-        assert slopes.values[0, 10] == 0.0
+        assert slopes.coefficients.values[0, 10] == 0.0
 
 
 def test_models_that_fail_say_how(diabetes):
@@ -511,4 +525,4 @@ def test_another_design_is_reproducible_by_itself(diabetes):
     other = explainer.with_design(bins="decile")
     deciles = other.reproducible(X.iloc[:2])
     assert deciles.conditions == other(X.iloc[:2]).conditions != quartiles.conditions
-    np.testing.assert_allclose(deciles.values, other(X.iloc[:2]).values, rtol=1e-9)
+    np.testing.assert_allclose(deciles.coefficients.values, other(X.iloc[:2]).coefficients.values, rtol=1e-9)

@@ -195,7 +195,7 @@ def test_ngrams_of_a_longer_text(longest):
     exact = TextExplainer(model, output="margin")(text)
     assert exact.method == "exact"
     sampled = TextExplainer(lambda texts: model.decision_function(texts), max_calls=2048)(text.lower())
-    z = (sampled.values - exact.values) / sampled.standard_errors
+    z = (sampled.coefficients.values - exact.coefficients.values) / sampled.coefficients.standard_errors
     assert np.abs(z).max() < 5
     assert (np.abs(z) < 2).mean() > 0.85
 
@@ -208,7 +208,10 @@ def test_trigrams_that_the_vocabulary_does_not_know_cost_nothing():
     assert explanation.method == "exact"
     alone = model.predict([TRAINING[0], text])
     np.testing.assert_allclose(alone[0], alone[1])
-    unknown, in_vocabulary = explanation.values[0, :400], explanation.values[0, 400:]
+    unknown, in_vocabulary = (
+        explanation.coefficients.values[0, :400],
+        explanation.coefficients.values[0, 400:],
+    )
     np.testing.assert_allclose(unknown, unknown[0], rtol=1e-9)
     assert np.abs(unknown).max() < 0.01 * np.abs(in_vocabulary).max()
 
@@ -224,7 +227,9 @@ def test_too_many_ngrams_are_not_read():
 def test_ngrams_and_masks():
     model = make_pipeline(CountVectorizer(ngram_range=(1, 2)), Ridge()).fit(TRAINING, STARS)
     dots = TextExplainer(model, mask="...")("bad slow food was bad")
-    np.testing.assert_allclose(dots.values, TextExplainer(model)("bad slow food was bad").values)
+    np.testing.assert_allclose(
+        dots.coefficients.values, TextExplainer(model)("bad slow food was bad").coefficients.values
+    )
     with pytest.raises(NotReadableError, match="between the words of n-grams"):
         TextExplainer(model, mask="UNK", method="exact", max_calls=4)("bad slow food was bad")
 
@@ -244,7 +249,7 @@ def test_a_text_without_a_known_ngram(vectorizer):
     model.fit(TRAINING, STARS)
     explanation = TextExplainer(model)("alpha beta gamma")
     assert explanation.method == "exact"
-    np.testing.assert_allclose(explanation.values, 0.0, atol=1e-12)
+    np.testing.assert_allclose(explanation.coefficients.values, 0.0, atol=1e-12)
 
 
 def test_searches_and_separate_vectorizers_are_the_same_model():
@@ -253,7 +258,7 @@ def test_searches_and_separate_vectorizers_are_the_same_model():
     best = search.best_estimator_
     inner = TextExplainer(best)(TEXT)
     for explainer in (TextExplainer(search), TextExplainer(best[-1], vectorizer=best[0])):
-        np.testing.assert_array_equal(explainer(TEXT).values, inner.values)
+        np.testing.assert_array_equal(explainer(TEXT).coefficients.values, inner.coefficients.values)
 
 
 # -- words and their places ----------------------------------------------------------------------------------
@@ -309,7 +314,7 @@ def test_a_callable_split_and_one_by_pattern_say_the_same(model, exact):
     by_words = TextExplainer(
         model, output="margin", split=lambda t: [m.span() for m in re.finditer(r"\w+", t)]
     )
-    np.testing.assert_array_equal(by_words(TEXT).values, exact(TEXT).values)
+    np.testing.assert_array_equal(by_words(TEXT).coefficients.values, exact(TEXT).coefficients.values)
     spaces = TextExplainer(model, output="margin", split=re.compile(r"\s+"))(TEXT)
     assert "(zyzzyva)" in spaces.feature_names
     assert_exact(
@@ -380,7 +385,7 @@ def test_tokenizers_of_transformers():
 
 def test_a_mask_that_the_vectorizer_does_not_know_is_a_deletion(model, exact):
     masked = TextExplainer(model, output="margin", mask="UNKWORDZ")(TEXT)
-    np.testing.assert_array_equal(masked.values, exact(TEXT).values)
+    np.testing.assert_array_equal(masked.coefficients.values, exact(TEXT).coefficients.values)
     with pytest.raises(NotReadableError, match="is a token of the vectorizer"):
         TextExplainer(model, output="margin", mask="food", method="exact", max_calls=64)(TEXT)
 
@@ -400,11 +405,11 @@ def test_a_mask_that_the_vectorizer_does_not_know_is_a_deletion(model, exact):
 )
 def test_any_script(exact, model, text):
     explanation = exact(text)
-    assert explanation.values.shape == (1, len(explanation.feature_names))
+    assert explanation.coefficients.values.shape == (1, len(explanation.feature_names))
     if len(explanation.feature_names) == 1:
         whole, nothing = model.decision_function([text, ""])
-        assert explanation.values[0, 0] == pytest.approx(whole - nothing, abs=1e-12)
-        assert explanation.intercepts[0] == pytest.approx(nothing, rel=1e-9)
+        assert explanation.coefficients.values[0, 0] == pytest.approx(whole - nothing, abs=1e-12)
+        assert explanation.coefficients.intercepts[0] == pytest.approx(nothing, rel=1e-9)
         assert "one word" in explanation.warnings[0]
     else:
         assert_exact(explanation, model.decision_function, text=text)
@@ -443,10 +448,10 @@ def test_a_text_of_one_word_is_explained_by_its_absence(model, text, bandwidth, 
     without = re.sub("(?i)good", options.get("mask", ""), text)
     expected = as_lime_fits(lambda z: np.where(z[:, 0] == 1, *ask([text, without])), 1, bandwidth)
     assert explanation.method == "exact"
-    assert explanation.values[0, 0] == pytest.approx(expected[1], rel=1e-9)
-    assert explanation.intercepts[0] == pytest.approx(expected[0], rel=1e-9)
+    assert explanation.coefficients.values[0, 0] == pytest.approx(expected[1], rel=1e-9)
+    assert explanation.coefficients.intercepts[0] == pytest.approx(expected[0], rel=1e-9)
     whole, nothing = ask([text, without])
-    assert explanation.values[0, 0] == pytest.approx(whole - nothing, rel=1e-9)
+    assert explanation.coefficients.values[0, 0] == pytest.approx(whole - nothing, rel=1e-9)
     assert any("one word" in warning for warning in explanation.warnings)
 
 
@@ -456,7 +461,9 @@ def test_the_ridge_of_one_word_is_lime_s(model):
     whole, nothing = model.decision_function(["good", ""])
     gone = 4999 * np.exp(-8.0)
     gram = gone / (1.0 + gone)
-    assert result.values[0, 0] == pytest.approx((whole - nothing) * gram / (gram + 1.0), rel=1e-9)
+    assert result.coefficients.values[0, 0] == pytest.approx(
+        (whole - nothing) * gram / (gram + 1.0), rel=1e-9
+    )
 
 
 def test_one_word_has_one_coefficient_at_all_bandwidths(model):
@@ -515,7 +522,7 @@ def test_read_texts_are_exact_and_the_others_are_refused(mixture, number, split,
     if len(explanation.feature_names) > 1:
         _, coef, _ = enumerated(explanation, model.predict, bandwidth, text)
         np.testing.assert_allclose(
-            explanation.values[0], coef, rtol=1e-9, atol=1e-9 * (1 + np.abs(coef).max())
+            explanation.coefficients.values[0], coef, rtol=1e-9, atol=1e-9 * (1 + np.abs(coef).max())
         )
 
 
@@ -530,8 +537,8 @@ def test_ten_thousand_words():
     explanation = TextExplainer(counts, output="margin")(text)
     vectorizer, classifier = counts[0], counts[-1]
     expected = classifier.coef_[0, [vectorizer.vocabulary_["good"], vectorizer.vocabulary_["bad"]]]
-    np.testing.assert_allclose(explanation.values[0, -2:], expected, rtol=1e-9)
-    np.testing.assert_allclose(explanation.values[0, :-2], 0.0, atol=1e-9)
+    np.testing.assert_allclose(explanation.coefficients.values[0, -2:], expected, rtol=1e-9)
+    np.testing.assert_allclose(explanation.coefficients.values[0, :-2], 0.0, atol=1e-9)
 
 
 def test_a_list_gives_an_explanation_each(exact):
@@ -539,7 +546,7 @@ def test_a_list_gives_an_explanation_each(exact):
     result = exact(texts, progress=False)
     assert [len(e.feature_names) for e in result] == [8, 2, 1]
     for text, explanation in zip(texts, result, strict=True):
-        np.testing.assert_array_equal(explanation.values, exact(text).values)
+        np.testing.assert_array_equal(explanation.coefficients.values, exact(text).coefficients.values)
     assert exact([]) == []
 
 
@@ -547,7 +554,7 @@ def test_json_keeps_text_and_places(exact):
     explanation = exact("İ <b>good</b> &amp; 👍🏽 food")
     again = Explanation.from_json(explanation.to_json())
     assert again.provenance == explanation.provenance
-    np.testing.assert_array_equal(again.values, explanation.values)
+    np.testing.assert_array_equal(again.coefficients.values, explanation.coefficients.values)
     assert again.provenance["text"] == "İ <b>good</b> &amp; 👍🏽 food"
 
 
@@ -573,8 +580,8 @@ def test_few_words_are_asked_about_all_deletions_which_is_exact(model):
     assert (explanation.method, explanation.model_calls) == ("exact", 32 + CHECK_CALLS + 1)
     assert len(texts_seen) == explanation.model_calls
     intercept, coef, _ = enumerated(explanation, ask, text="good food bad, never again")
-    np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-9)
-    np.testing.assert_allclose(explanation.intercepts[0], intercept, rtol=1e-9)
+    np.testing.assert_allclose(explanation.coefficients.values[0], coef, rtol=1e-9)
+    np.testing.assert_allclose(explanation.coefficients.intercepts[0], intercept, rtol=1e-9)
     assert np.isfinite(explanation.fidelity).all()
     assert "every subset of the words" in str(explanation)
 
@@ -585,12 +592,18 @@ def test_sampled_probabilities_lie_within_their_errors_of_the_exact_ones(model):
     enumerated = TextExplainer(_probability(model), max_calls=2**17)(LONG)
     assert enumerated.model_calls == CHECK_CALLS + 1 + 2 ** len(exact.feature_names)
     np.testing.assert_allclose(
-        exact.values, enumerated.values, rtol=0, atol=1e-9 * np.abs(exact.values).max()
+        exact.coefficients.values,
+        enumerated.coefficients.values,
+        rtol=0,
+        atol=1e-9 * np.abs(exact.coefficients.values).max(),
     )
     options = {"output": 1, "method": "sampled", "max_calls": 512}
     explanations = [TextExplainer(model, rng=seed, **options)(LONG) for seed in range(20)]
     assert {e.method for e in explanations} == {"sampled"}
-    z = [(e.values - exact.values) / e.standard_errors for e in explanations]
+    z = [
+        (e.coefficients.values - exact.coefficients.values) / e.coefficients.standard_errors
+        for e in explanations
+    ]
     assert (np.abs(z) < 1.96).mean() > 0.9
     assert np.abs(z).max() < 6
 
@@ -600,7 +613,7 @@ def test_a_norm_that_is_not_exact_behind_a_link_is_sampled_with_its_margin():
     explanation = TextExplainer(model, output=1, max_calls=256)(LONG)
     assert explanation.method == "sampled"
     assert "its expectation is not exact" in explanation.reason
-    assert explanation.controls == ("margin",)
+    assert explanation.coefficients.controls == ("margin",)
     with pytest.raises(NotReadableError, match="its expectation is not exact"):
         TextExplainer(model, output=1, method="exact", max_calls=256)(LONG)
 
@@ -609,8 +622,8 @@ def test_the_margin_takes_variance_away(model):
     options = {"output": 1, "method": "sampled", "max_calls": 512}
     plain = TextExplainer(model, control="none", **options)(LONG)
     helped = TextExplainer(model, control="margin", **options)(LONG)
-    assert helped.controls == ("margin",)
-    assert helped.standard_errors.mean() < 0.7 * plain.standard_errors.mean()
+    assert helped.coefficients.controls == ("margin",)
+    assert helped.coefficients.standard_errors.mean() < 0.7 * plain.coefficients.standard_errors.mean()
     with pytest.raises(InputError, match="margin"):
         TextExplainer(_probability(model), max_calls=512, control="margin")(LONG)
 
@@ -622,20 +635,20 @@ def test_rows_of_words_and_strings_say_the_same(model):
     assert by_rows.feature_names == tuple(
         name.replace("waited", "waited") for name in by_strings.feature_names
     )
-    np.testing.assert_allclose(by_rows.values, by_strings.values, atol=1e-10)
+    np.testing.assert_allclose(by_rows.coefficients.values, by_strings.coefficients.values, atol=1e-10)
 
 
 def test_sampled_texts_depend_on_seed_and_text_alone(model):
     options = {"output": 1, "method": "sampled", "max_calls": 256}
     alone = TextExplainer(model, **options)(LONG)
     among = TextExplainer(model, batch_size=7, **options)([TEXT, LONG, LONG], progress=False)
-    np.testing.assert_array_equal(alone.values, among[1].values)
-    np.testing.assert_array_equal(alone.values, among[2].values)
+    np.testing.assert_array_equal(alone.coefficients.values, among[1].coefficients.values)
+    np.testing.assert_array_equal(alone.coefficients.values, among[2].coefficients.values)
     threads = TextExplainer(model, **options)([TEXT, LONG, LONG], progress=False, workers=3)
     assert [one.provenance["text"] for one in threads] == [one.provenance["text"] for one in among]
-    np.testing.assert_array_equal(alone.values, threads[2].values)
+    np.testing.assert_array_equal(alone.coefficients.values, threads[2].coefficients.values)
     other = TextExplainer(model, rng=1, **options)(LONG)
-    assert (other.values != alone.values).any()
+    assert (other.coefficients.values != alone.coefficients.values).any()
 
 
 def test_calls_before_a_failure_are_kept(model):
@@ -654,7 +667,8 @@ def test_calls_before_a_failure_are_kept(model):
     assert caught.value.partial == []
     result = explainer([LONG], progress=False)[0]
     np.testing.assert_array_equal(
-        result.values, TextExplainer(ask, max_calls=256, batch_size=64, contributions=False)(LONG).values
+        result.coefficients.values,
+        TextExplainer(ask, max_calls=256, batch_size=64, contributions=False)(LONG).coefficients.values,
     )
     assert sum(sizes) <= 256 + 4
 
@@ -668,10 +682,10 @@ def test_masks_and_tokens_of_black_boxes():
 
     explanation = TextExplainer(count, mask="[MASK]")("ab ba")
     assert set(seen) == {"ab ba", "[MASK] ba", "ab [MASK]", "[MASK] [MASK]"}
-    np.testing.assert_allclose(explanation.values, 1.0)
+    np.testing.assert_allclose(explanation.coefficients.values, 1.0)
     letters = TextExplainer(count, split=Offsets(), bag=False)("ab a")
     assert letters.feature_names == ("a", "b", "a")
-    np.testing.assert_allclose(letters.values, [[1.0, 0.0, 1.0]], atol=1e-12)
+    np.testing.assert_allclose(letters.coefficients.values, [[1.0, 0.0, 1.0]], atol=1e-12)
 
 
 def test_kernels_take_variance_away_from_a_black_box(model):
@@ -685,7 +699,7 @@ def test_kernels_take_variance_away_from_a_black_box(model):
     errors = {
         control: TextExplainer(sharp, max_calls=1024, control=control, contributions=False)(
             text
-        ).standard_errors.mean()
+        ).coefficients.standard_errors.mean()
         for control in ("none", "kernel", "process", "logistic", "auto")
     }
     assert errors["kernel"] < 0.8 * errors["none"]
@@ -694,9 +708,9 @@ def test_kernels_take_variance_away_from_a_black_box(model):
     assert errors["auto"] in (errors["kernel"], errors["logistic"])
     assert errors["auto"] < 1.05 * min(errors["kernel"], errors["logistic"])
     additive = TextExplainer(_letters, max_calls=1024)(text)
-    assert additive.controls == ("none",)
+    assert additive.coefficients.controls == ("none",)
     np.testing.assert_allclose(
-        additive.values[0], [name.count("o") for name in additive.feature_names], atol=1e-9
+        additive.coefficients.values[0], [name.count("o") for name in additive.feature_names], atol=1e-9
     )
 
 

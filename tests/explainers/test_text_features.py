@@ -72,7 +72,9 @@ def test_sentences_are_exact_by_enumeration_for_any_model():
     explanation = TextExplainer(count, split="sentence")(TEXT)
     assert explanation.feature_names == PARTS
     assert explanation.method == "exact"
-    assert explanation.values[0] == pytest.approx(enumerated(PARTS, without, count), rel=1e-9, abs=1e-12)
+    assert explanation.coefficients.values[0] == pytest.approx(
+        enumerated(PARTS, without, count), rel=1e-9, abs=1e-12
+    )
 
 
 def test_sentences_of_a_read_pipeline():
@@ -83,7 +85,7 @@ def test_sentences_of_a_read_pipeline():
     explanation = TextExplainer(model, split="sentence", output="margin")(text)
     truth = enumerated(parts, lambda z: without(z, parts, text), model.decision_function)
     assert explanation.feature_names == parts
-    assert explanation.values[0] == pytest.approx(truth, rel=1e-9, abs=1e-12)
+    assert explanation.coefficients.values[0] == pytest.approx(truth, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +124,9 @@ def test_words_of_a_group_are_one_feature(group, names, pieces):
             kept = kept[:start] + kept[end:]
         return kept
 
-    assert explanation.values[0] == pytest.approx(enumerated(names, whole, count), rel=1e-9, abs=1e-12)
+    assert explanation.coefficients.values[0] == pytest.approx(
+        enumerated(names, whole, count), rel=1e-9, abs=1e-12
+    )
 
 
 def test_groups_hold_without_bags_and_are_told_from_words_of_their_name():
@@ -159,7 +163,7 @@ def test_ignored_words_stay_in_every_text(ignore):
     assert explanation.feature_names == parts
     assert all(one.startswith("The ") and ", a " in one for one in seen)
     truth = enumerated(parts, lambda z: without(z, parts, text), count)
-    assert explanation.values[0] == pytest.approx(truth, rel=1e-9, abs=1e-12)
+    assert explanation.coefficients.values[0] == pytest.approx(truth, rel=1e-9, abs=1e-12)
 
 
 def test_a_model_that_drops_the_ignored_words_is_read():
@@ -171,7 +175,7 @@ def test_a_model_that_drops_the_ignored_words_is_read():
     assert (explanation.method, explanation.reason) == ("exact", "")
     assert explanation.feature_names == parts
     truth = enumerated(parts, lambda z: without(z, parts, text), stopped.decision_function)
-    assert explanation.values[0] == pytest.approx(truth, rel=1e-9, abs=1e-12)
+    assert explanation.coefficients.values[0] == pytest.approx(truth, rel=1e-9, abs=1e-12)
 
 
 def test_a_model_that_counts_the_ignored_words_is_asked():

@@ -50,9 +50,9 @@ def test_words_outside_the_vocabulary_are_marked(name):
     # between "and" and "slow" an unknown word separates a bigram
     assert marked(explanation) == ({"waiter"} if name == "bigrams" else {"the", "quaint", "waiter"})
     if name == "counts":
-        assert explanation.values[0][[3, 4, 6]] == pytest.approx(np.zeros(3), abs=1e-12)
+        assert explanation.coefficients.values[0][[3, 4, 6]] == pytest.approx(np.zeros(3), abs=1e-12)
     if name == "tf-idf":
-        assert (np.abs(explanation.values[0][[3, 4, 6]]) > 1e-4).all()
+        assert (np.abs(explanation.coefficients.values[0][[3, 4, 6]]) > 1e-4).all()
 
 
 def test_words_that_no_tree_splits_are_marked():
@@ -99,5 +99,5 @@ def test_words_of_a_mask_that_change_nothing_are_apart():
     """A word that is the mask itself is in no design, and is not marked for it."""
     model = make_pipeline(CountVectorizer(), Ridge()).fit(REVIEWS, LIKED)
     explanation = limes.TextExplainer(model, mask="waiter")(TEXT)
-    assert np.isnan(explanation.values[0, 6])
+    assert np.isnan(explanation.coefficients.values[0, 6])
     assert marked(explanation) == {"the", "quaint"}

@@ -56,7 +56,9 @@ def test_categories_wider_than_every_set_of_a_split(fitted):
     assert explanation.method == "exact"
     grid = np.column_stack([np.arange(3.0), np.zeros(3)])
     predictions = model.predict(grid).astype(np.float64)
-    np.testing.assert_allclose(explanation.values[0, 0], predictions[0] - predictions[1:].mean(), rtol=1e-6)
+    np.testing.assert_allclose(
+        explanation.coefficients.values[0, 0], predictions[0] - predictions[1:].mean(), rtol=1e-6
+    )
     form = limes.models.read(model)
     hostile = np.column_stack([[-1.0, 7.0, 0.5, np.nan, -np.inf, 2.0**60], np.zeros(6)])
     np.testing.assert_array_equal(form.reduce().predict(hostile), form.predict(hostile))
@@ -78,7 +80,7 @@ def test_a_negative_code_for_missing():
     f = model.predict(rows)
     inside, other = f[h[:, 0] == 1], f[h[:, 0] == 0]
     error = np.hypot(inside.std() / np.sqrt(inside.size), other.std() / np.sqrt(other.size))
-    assert abs(explanation.values[0, 0] - (inside.mean() - other.mean())) < 5 * error
+    assert abs(explanation.coefficients.values[0, 0] - (inside.mean() - other.mean())) < 5 * error
 
 
 def test_the_margin_control_knows_every_category():
@@ -94,8 +96,8 @@ def test_the_margin_control_knows_every_category():
     options = {"categorical": [0], "output": 1}
     chosen = limes.TabularExplainer(model, x, control="margin", **options)(row)
     plain = limes.TabularExplainer(model, x, control="none", max_calls=1 << 12, **options)(row)
-    error = np.hypot(chosen.standard_errors, plain.standard_errors)
-    assert (np.abs(chosen.values - plain.values) < 4 * error).all()
+    error = np.hypot(chosen.coefficients.standard_errors, plain.coefficients.standard_errors)
+    assert (np.abs(chosen.coefficients.values - plain.coefficients.values) < 4 * error).all()
 
 
 def test_a_predict_put_on_the_instance_is_not_read():
@@ -108,7 +110,7 @@ def test_a_predict_put_on_the_instance_is_not_read():
     explanation = limes.TabularExplainer(model, x)(x[[3]])
     assert explanation.method == "sampled"
     assert "was replaced" in explanation.reason
-    np.testing.assert_allclose(explanation.values[0], [0.99, -1.01], atol=0.05)
+    np.testing.assert_allclose(explanation.coefficients.values[0], [0.99, -1.01], atol=0.05)
 
 
 def test_the_functions_that_predict_calls_are_compared_on_rows_of_the_law():
@@ -189,10 +191,10 @@ def test_a_model_that_was_fitted_again_is_read_again(make_model):
     again, reproducible = explainer(ROWS[:2]), explainer.reproducible(ROWS[:2])
     fresh = limes.TabularExplainer(model, ROWS)(ROWS[:2])
     assert before.method == again.method == "exact"
-    np.testing.assert_array_equal(again.values, fresh.values)
-    np.testing.assert_allclose(reproducible.values, fresh.values, rtol=1e-9)
+    np.testing.assert_array_equal(again.coefficients.values, fresh.coefficients.values)
+    np.testing.assert_allclose(reproducible.coefficients.values, fresh.coefficients.values, rtol=1e-9)
     np.testing.assert_allclose(again.predictions, model.predict(ROWS[:2]), rtol=1e-5)
-    assert np.abs(again.values - before.values).max() > 0.1
+    assert np.abs(again.coefficients.values - before.coefficients.values).max() > 0.1
 
 
 def test_a_rule_of_a_model_that_was_fitted_again():
@@ -203,7 +205,7 @@ def test_a_rule_of_a_model_that_was_fitted_again():
     explainer(signs[:1])
     model.fit(signs, 0.2 * signs[:, 3])
     fresh = limes.SparseExplainer(model, k=2)(signs[:1])
-    np.testing.assert_array_equal(explainer(signs[:1]).values, fresh.values)
+    np.testing.assert_array_equal(explainer(signs[:1]).coefficients.values, fresh.coefficients.values)
 
 
 def test_maple_of_a_model_that_was_fitted_again():
@@ -212,8 +214,8 @@ def test_maple_of_a_model_that_was_fitted_again():
     before = explainer(ROWS[:1])
     model.fit(ROWS, 2 * ROWS[:, 2])
     fresh = limes.MapleExplainer(model, ROWS, trees=10)(ROWS[:1])
-    np.testing.assert_array_equal(explainer(ROWS[:1]).values, fresh.values)
-    assert not np.array_equal(before.values, fresh.values)
+    np.testing.assert_array_equal(explainer(ROWS[:1]).coefficients.values, fresh.coefficients.values)
+    assert not np.array_equal(before.coefficients.values, fresh.coefficients.values)
 
 
 def test_a_booster_that_grew_in_place_is_read_again():
@@ -226,7 +228,9 @@ def test_a_booster_that_grew_in_place_is_read_again():
         model.update()
     explanation = explainer(ROWS[:1])
     np.testing.assert_allclose(explanation.predictions, model.predict(ROWS[:1]), rtol=1e-9)
-    np.testing.assert_array_equal(explanation.values, limes.TabularExplainer(model, ROWS)(ROWS[:1]).values)
+    np.testing.assert_array_equal(
+        explanation.coefficients.values, limes.TabularExplainer(model, ROWS)(ROWS[:1]).coefficients.values
+    )
 
 
 @pytest.mark.parametrize("make_model", MODELS)
@@ -266,7 +270,7 @@ def test_whole_numbers_that_an_encoder_takes_for_categories():
                 by_option = limes.TabularExplainer(model, data, categorical=["zone"], **options)(
                     data.iloc[[0]]
                 )
-                np.testing.assert_array_equal(explanation.values, by_option.values)
+                np.testing.assert_array_equal(explanation.coefficients.values, by_option.coefficients.values)
 
 
 def test_bins_given_to_a_column_that_the_model_takes_for_categories():
@@ -369,7 +373,7 @@ def test_slopes_over_values_that_hardly_vary(row, bandwidth):
     covariance = weight @ (away * change) - (weight @ away) * (weight @ change)
     slope = covariance / (weight @ away**2 - (weight @ away) ** 2)
     assert explanation.method == "exact"
-    np.testing.assert_allclose(explanation.values[0, 0], slope, rtol=1e-9)
+    np.testing.assert_allclose(explanation.coefficients.values[0, 0], slope, rtol=1e-9)
 
 
 def test_leaves_that_only_other_cells_reach_at_a_narrow_bandwidth():
@@ -384,8 +388,10 @@ def test_leaves_that_only_other_cells_reach_at_a_narrow_bandwidth():
     explanation, form = explainer([row]), limes.models.read(model)
     # the plain engine: a product of intervals a leaf
     moments = ExactExpectation(form).moments(explainer.design(row))
-    np.testing.assert_allclose(explanation.values[0], explainer.design(row).solve(moments.gamma), atol=1e-12)
-    np.testing.assert_allclose(explanation.values[0, 1], -0.45054106, rtol=1e-7)
+    np.testing.assert_allclose(
+        explanation.coefficients.values[0], explainer.design(row).solve(moments.gamma), atol=1e-12
+    )
+    np.testing.assert_allclose(explanation.coefficients.values[0, 1], -0.45054106, rtol=1e-7)
 
 
 def test_rows_of_the_law_have_the_precision_of_their_columns():

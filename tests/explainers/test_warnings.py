@@ -62,6 +62,6 @@ def test_columns_in_one_cell_have_a_warning_whether_they_vary_or_not():
     low, high = table.min(axis=0)[:2], table.max(axis=0)[:2]
     bins = [np.array([low[0], 0.0, high[0]]), np.array([low[1], high[1]]), np.array([1.0, 3.0])]
     explanation = limes.TabularExplainer(linear([1.0, 1.0, 1.0]), table, bins=bins)(table[:1])
-    assert (explanation.values[0] == 0).tolist() == [False, True, True]
+    assert (explanation.coefficients.values[0] == 0).tolist() == [False, True, True]
     fixed = [text.split()[0] for text in explanation.warnings if "it has one cell" in text]
     assert fixed == ["x1", "x2"]

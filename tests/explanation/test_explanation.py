@@ -10,7 +10,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 import limes
-from internals import Explanation, UnknownNameError
+from internals import Explanation, UnknownNameError, from_fields
 from limes.exceptions import InputError
 from samples import CLASSES, NAMES, explanation, fields
 
@@ -18,11 +18,15 @@ ARRAYS = ("values", "standard_errors", "intercepts", "predictions", "surrogate_p
 ARRAYS += ("fidelity", "data", "calls", "row_converged")
 
 
+def array_of(explanation, name):
+    return getattr(explanation if name in ("predictions", "data") else explanation.coefficients, name)
+
+
 def same(one: Explanation, other: Explanation) -> bool:
     texts = ("feature_names", "output_names", "conditions", "row_warnings", "method", "reason")
     return all(
-        getattr(one, name).tobytes() == getattr(other, name).tobytes()
-        and getattr(one, name).shape == getattr(other, name).shape
+        array_of(one, name).tobytes() == array_of(other, name).tobytes()
+        and array_of(one, name).shape == array_of(other, name).shape
         for name in ARRAYS
         if name != "data"
     ) and all(getattr(one, name) == getattr(other, name) for name in (*texts, "provenance"))
@@ -33,15 +37,15 @@ def test_shapes_follow_the_values(k):
     e = explanation(4, k)
     outputs = () if k is None else (k,)
     assert len(e) == 4
-    assert e.values.shape == e.standard_errors.shape == (4, 10, *outputs)
-    assert e.intercepts.shape == e.predictions.shape == e.fidelity.shape == (4, *outputs)
+    assert e.coefficients.values.shape == e.coefficients.standard_errors.shape == (4, 10, *outputs)
+    assert e.coefficients.intercepts.shape == e.predictions.shape == e.fidelity.shape == (4, *outputs)
     assert e.data.shape == (4, 10)
     assert e.output_names == (("progression",) if k is None else CLASSES[:k])
 
 
 def test_lists_become_tuples_and_float64_arrays():
     e = explanation(2, values=np.ones((2, 10), dtype=np.float32).tolist())
-    assert e.values.dtype == np.float64
+    assert e.coefficients.values.dtype == np.float64
     assert isinstance(e.feature_names, tuple)
     assert isinstance(e.conditions[0], tuple)
 
@@ -49,16 +53,16 @@ def test_lists_become_tuples_and_float64_arrays():
 @pytest.mark.parametrize("name", ARRAYS)
 def test_arrays_are_read_only_copies(name):
     arguments = fields(2)
-    e = Explanation(**arguments)
+    e = from_fields(**arguments)
     with pytest.raises(ValueError, match="read-only"):
-        getattr(e, name)[0] = 0
+        array_of(e, name)[0] = 0
     arguments["values"][:] = -7.0
-    assert not (e.values == -7.0).any()
+    assert not (e.coefficients.values == -7.0).any()
 
 
 def test_fields_and_provenance_do_not_change_with_the_arguments():
     arguments = fields(1)
-    e = Explanation(**arguments)
+    e = from_fields(**arguments)
     arguments["provenance"]["bandwidth"] = 0.0
     assert e.provenance["bandwidth"] == 2.37
     with pytest.raises(AttributeError):
@@ -151,9 +155,9 @@ def test_totals_over_rows():
 def test_rows_keep_their_axis(k, key, rows):
     e = explanation(4, k)
     picked = e[key]
-    assert picked.values.shape == (len(rows), *e.values.shape[1:])
+    assert picked.coefficients.values.shape == (len(rows), *e.coefficients.values.shape[1:])
     for name in ARRAYS:
-        np.testing.assert_array_equal(getattr(picked, name), getattr(e, name)[rows])
+        np.testing.assert_array_equal(array_of(picked, name), array_of(e, name)[rows])
     assert picked.conditions == tuple(e.conditions[i] for i in rows)
     assert picked.row_warnings == tuple(e.row_warnings[i] for i in rows)
 
@@ -175,7 +179,7 @@ def test_features_keep_their_axis(key, columns):
     e = explanation(3, 2)
     picked = e[:, key]
     assert picked.feature_names == tuple(NAMES[j] for j in columns)
-    np.testing.assert_array_equal(picked.values, e.values[:, columns])
+    np.testing.assert_array_equal(picked.coefficients.values, e.coefficients.values[:, columns])
     np.testing.assert_array_equal(picked.data, e.data[:, columns])
     assert picked.conditions[1] == tuple(e.conditions[1][j] for j in columns)
     np.testing.assert_array_equal(picked.predictions, e.predictions)
@@ -185,20 +189,20 @@ def test_one_output_drops_its_axis_and_a_list_keeps_it():
     e = explanation(3, 3)
     for key in (-1, 2, "virginica", np.int64(2)):
         picked = e[..., key]
-        np.testing.assert_array_equal(picked.values, e.values[..., 2])
+        np.testing.assert_array_equal(picked.coefficients.values, e.coefficients.values[..., 2])
         np.testing.assert_array_equal(picked.predictions, e.predictions[:, 2])
         assert picked.output_names == ("virginica",)
     both = e[..., ["virginica", "setosa"]]
-    np.testing.assert_array_equal(both.values, e.values[..., [2, 0]])
+    np.testing.assert_array_equal(both.coefficients.values, e.coefficients.values[..., [2, 0]])
     np.testing.assert_array_equal(both.fidelity, e.fidelity[:, [2, 0]])
-    assert e[..., ["setosa"]].values.shape == (3, 10, 1)
+    assert e[..., ["setosa"]].coefficients.values.shape == (3, 10, 1)
 
 
 def test_all_three_at_once():
     e = explanation(3, 3)
     picked = e[1, "bmi", "setosa"]
-    assert picked.values.tolist() == [[e.values[1, 2, 0]]]
-    assert e[1, ..., "setosa"].values.tolist() == [e.values[1, :, 0].tolist()]
+    assert picked.coefficients.values.tolist() == [[e.coefficients.values[1, 2, 0]]]
+    assert e[1, ..., "setosa"].coefficients.values.tolist() == [e.coefficients.values[1, :, 0].tolist()]
 
 
 @pytest.mark.parametrize("key", ["progression", 0, -1, ["progression"]])
@@ -209,7 +213,7 @@ def test_a_single_output_answers_to_its_name(key):
 
 def test_a_repeated_feature_name_picks_all_that_bear_it():
     e = explanation(1, d=3, feature_names=["bank", "river", "bank"])
-    np.testing.assert_array_equal(e[:, "bank"].values, e.values[:, [0, 2]])
+    np.testing.assert_array_equal(e[:, "bank"].coefficients.values, e.coefficients.values[:, [0, 2]])
 
 
 @pytest.mark.parametrize("kind", [KeyError, InputError, UnknownNameError])
@@ -277,7 +281,7 @@ def test_top_sorts_by_mean_size_over_rows_and_outputs():
     e = explanation(2, 2, d=3, values=values)
     assert e.top().feature_names == ("sex", "bmi", "age")
     assert e.top(1).feature_names == ("sex",)
-    assert e[[]].top(2).values.shape == (0, 2, 2)
+    assert e[[]].top(2).coefficients.values.shape == (0, 2, 2)
 
 
 def test_top_puts_nan_last():
@@ -300,7 +304,7 @@ def test_copies_are_the_same_and_read_only(copied):
     other = copied(e)
     assert same(e, other)
     assert other.data.tolist() == e.data.tolist()
-    assert not other.values.flags.writeable
+    assert not other.coefficients.values.flags.writeable
 
 
 def test_making_and_slicing_load_no_library_for_showing():
@@ -346,4 +350,4 @@ def test_a_selection_without_rows_has_everything_but_rows():
     none = limes.TabularExplainer(LinearRegression().fit(X, X[:, 0]), X)(X[:3], progress=False)[:0]
     assert none.fidelity.shape == none.additive_fidelity.shape == (0,)
     assert len(none.to_frame()) == 0
-    assert limes.Explanation.from_json(none.to_json()).values.shape == (0, 2)
+    assert limes.Explanation.from_json(none.to_json()).coefficients.values.shape == (0, 2)

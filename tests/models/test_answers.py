@@ -99,7 +99,7 @@ def plain():
 @pytest.mark.parametrize("model", ONE.values(), ids=ONE)
 def test_one_number_a_row(model, plain):
     explanation = limes.TabularExplainer(model, X, max_calls=1024, rng=0)(ROW)
-    np.testing.assert_array_equal(explanation.values, plain.values)
+    np.testing.assert_array_equal(explanation.coefficients.values, plain.coefficients.values)
     np.testing.assert_array_equal(explanation.predictions, chance(ROW))
 
 
@@ -118,7 +118,7 @@ def test_several_numbers_a_row(model, names):
 def test_outputs_are_chosen_by_the_names_that_answers_give(plain):
     explanation = limes.TabularExplainer(by_label, X, output="yes", max_calls=1024, rng=0)(ROW)
     assert explanation.output_names == ("yes",)
-    np.testing.assert_array_equal(explanation.values, plain.values)
+    np.testing.assert_array_equal(explanation.coefficients.values, plain.coefficients.values)
     both = limes.TabularExplainer(by_label, X, output=["yes", "no"], max_calls=1024)(ROW)
     assert both.output_names == ("yes", "no")
     with pytest.raises(InputError, match="did you mean 'yes'"):
@@ -133,7 +133,7 @@ def test_every_explainer_takes_them():
 
     text = limes.TextExplainer(spam, output="spam")("you win money")
     assert text.output_names == ("spam",)
-    np.testing.assert_allclose(text.values[0], [0, 1, 0], atol=1e-12)
+    np.testing.assert_allclose(text.coefficients.values[0], [0, 1, 0], atol=1e-12)
     assert limes.TextExplainer(spam)("you win money").output_names == ("ham", "spam")
 
     def bright(images):
@@ -143,7 +143,7 @@ def test_every_explainer_takes_them():
     image = np.full((8, 8, 3), 100, dtype=np.uint8)
     one = limes.ImageExplainer(bright, output="light", **grid)(image)
     assert one.output_names == ("light",)
-    np.testing.assert_allclose(one.values[0], [100 / 255, 0], atol=1e-12)
+    np.testing.assert_allclose(one.coefficients.values[0], [100 / 255, 0], atol=1e-12)
     series = limes.SeriesExplainer(lambda s: {"mean": np.mean(s, axis=1), "one": np.ones(len(s))}, count=4)
     assert series(np.arange(40.0)).output_names == ("mean", "one")
     rule = limes.SparseExplainer(lambda t: {"score": chance(t)}, literals=limes.Literals.fit(X), k=1)(ROW)
@@ -190,7 +190,7 @@ def test_classifiers_need_no_predict(plain):
     explanation = limes.TabularExplainer(model, X, max_calls=1024, rng=0)(ROW)
     assert explanation.output_names == ("no", "yes")
     assert "P(yes)" in str(explanation)
-    np.testing.assert_allclose(explanation.values[..., 1], plain.values, atol=1e-12)
+    np.testing.assert_allclose(explanation.coefficients.values[..., 1], plain.coefficients.values, atol=1e-12)
     bare = limes.TabularExplainer(SimpleNamespace(predict_proba=of), X, max_calls=1024)(ROW)
     assert bare.predictions[0, 1] == chance(ROW)[0]
 
@@ -224,7 +224,7 @@ def test_wrappers_that_change_labels_alone_are_read(wrap):
     names = hasattr(model.estimator_, "feature_names_in_")
     table = X if names else X.to_numpy()
     inside = limes.TabularExplainer(model.estimator_, table)(table[:5])
-    np.testing.assert_allclose(explanation.values, inside.values, atol=1e-12)
+    np.testing.assert_allclose(explanation.coefficients.values, inside.coefficients.values, atol=1e-12)
 
 
 def test_curves_are_no_probabilities_of_classes():

@@ -124,7 +124,10 @@ def test_a_background_in_another_order_is_given_to_the_model_in_its_own(name):
         reference = straight(X.iloc[[ROW, 3]], progress=False)
         for j, column in enumerate(X.columns):
             np.testing.assert_allclose(
-                e[:, column].values[:, 0], reference.values[:, j], rtol=1e-6, atol=1e-9
+                e[:, column].coefficients.values[:, 0],
+                reference.coefficients.values[:, j],
+                rtol=1e-6,
+                atol=1e-9,
             )
             contributions = reference.contributions.values[:, j]
             np.testing.assert_allclose(
@@ -146,7 +149,7 @@ def test_every_explainer_of_tables_asks_in_the_model_s_order(name):
     task = Task.of(model, OTHER, OTHER.iloc[[ROW]])
     assert task.predictions[0] == pytest.approx(expected[ROW])
     held = limes.TabularExplainer(model, OTHER, hold=[0])(OTHER.iloc[[ROW]], progress=False)
-    assert held.values[0, 0] == 0.0
+    assert held.coefficients.values[0, 0] == 0.0
     assert held.predictions[0] == pytest.approx(expected[ROW])
     table = explain_frame(limes.TabularExplainer(model, OTHER), X.assign(more=1.0))
     np.testing.assert_allclose(table["prediction"], expected, rtol=1e-6)

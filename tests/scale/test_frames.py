@@ -46,10 +46,10 @@ def refuses_old(X):
 
 def test_wide_has_the_explainers_numbers(table, explainer):
     result, explanation = explain_frame(explainer, table[0]), explainer(table[0])
-    assert np.array_equal(result[[f"value_{c}" for c in table[0]]], explanation.values)
-    assert np.array_equal(result[[f"se_{c}" for c in table[0]]], explanation.standard_errors)
+    assert np.array_equal(result[[f"value_{c}" for c in table[0]]], explanation.coefficients.values)
+    assert np.array_equal(result[[f"se_{c}" for c in table[0]]], explanation.coefficients.standard_errors)
     assert np.array_equal(result["prediction"], explanation.predictions)
-    assert np.array_equal(result["intercept"], explanation.intercepts)
+    assert np.array_equal(result["intercept"], explanation.coefficients.intercepts)
     assert result["row"].tolist() == list(range(len(table[0])))
     assert set(result["method"]) == {"exact"}
     assert result["error"].isna().all()
@@ -68,7 +68,11 @@ def test_long_has_the_explainers_numbers_of_several_outputs():
         assert line["output"] == explanation.output_names[k]
         assert line["feature"] == explanation.feature_names[j]
         assert line["condition"] == explanation.conditions[i][j]
-        assert line["value"] == explanation.values[i, j, k] == wide.iloc[i * 3 + k][f"value_{X.columns[j]}"]
+        assert (
+            line["value"]
+            == explanation.coefficients.values[i, j, k]
+            == wide.iloc[i * 3 + k][f"value_{X.columns[j]}"]
+        )
         assert line["prediction"] == explanation.predictions[i, k]
 
 
@@ -250,7 +254,7 @@ def test_two_classes_have_a_line_of_the_second_and_fits_and_warnings():
         one.reset_index(drop=True), both[both["output"] == "1"].reset_index(drop=True), check_exact=True
     )
     explanation = explainer(rows)
-    np.testing.assert_array_equal(one["surrogate"], explanation.surrogate_predictions[:, 1])
+    np.testing.assert_array_equal(one["surrogate"], explanation.coefficients.surrogate_predictions[:, 1])
     np.testing.assert_allclose(one["fidelity"], explanation.fidelity[:, 1], rtol=1e-12)
     np.testing.assert_allclose(one["additive_fidelity"], explanation.additive_fidelity[:, 1], rtol=1e-12)
     assert "outside" in one["warnings"][3].split(", ")

@@ -107,7 +107,7 @@ def test_plots_take_axes_and_return_them(explanation):
     *pictures, scale = explanation.plot.images().axes
     assert [ax.get_title().split("\n")[0] for ax in pictures] == ["image", "for <it>", "against"]
     low, high = scale.get_xlim()
-    assert -low == high == pytest.approx(np.abs(explanation.values).max())
+    assert -low == high == pytest.approx(np.abs(explanation.coefficients.values).max())
     assert len(explanation.plot.images(["against"], kind="boundaries").axes) == 2
     assert len(gallery([explanation, explanation], kinds=("original", "cutout")).axes) == 4
 

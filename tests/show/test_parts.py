@@ -58,7 +58,7 @@ def explained():
 
 
 def coefficient(explanation, name):
-    return explanation[:, name].values[0, 0]
+    return explanation[:, name].coefficients.values[0, 0]
 
 
 def test_a_page_draws_every_part_with_its_name(explained):

@@ -88,7 +88,7 @@ def test_the_largest_prediction_is_the_default_output_of_bars():
     assert e.plot.bar(row=1).get_title(loc="left").startswith("setosa, row 1\nprediction 0.9,")
     by_name = bars(e.plot.bar(0, output="virginica"))
     assert by_name == bars(e.plot.bar(0, output=2)) == bars(e.plot.bar(0, output=-1))
-    assert sorted(width for width, _ in by_name) == sorted(e.values[0, :, 2].tolist())
+    assert sorted(width for width, _ in by_name) == sorted(e.coefficients.values[0, :, 2].tolist())
 
 
 @pytest.mark.parametrize("output", ["virginica", None])
@@ -99,7 +99,7 @@ def test_one_dot_a_row_at_its_coefficient(output):
     assert labels(ax) == list(picked.feature_names)
     dots = np.concatenate([c.get_offsets() for c in ax.collections])
     assert len(dots) == 30 * 4
-    for at, column in enumerate(picked.values.T):
+    for at, column in enumerate(picked.coefficients.values.T):
         near = dots[np.abs(dots[:, 1] - at) < 0.5]
         np.testing.assert_array_equal(np.sort(near[:, 0]), np.sort(column))
     assert "6 smaller ones not shown" in ax.get_xlabel()

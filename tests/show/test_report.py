@@ -96,20 +96,22 @@ def report(of, **options):
 
 @pytest.mark.parametrize("e", [explanation(7), explanation(5, 3, sampled=True), explanation(1)])
 def test_numbers_have_seven_digits(e):
-    data, n, d = Data(report(e)), *e.values.shape[:2]
-    k = e.values.shape[2] if e.values.ndim == 3 else 1
-    values = e.values.reshape(n, d, k).transpose(2, 1, 0)
+    data, n, d = Data(report(e)), *e.coefficients.values.shape[:2]
+    k = e.coefficients.values.shape[2] if e.coefficients.values.ndim == 3 else 1
+    values = e.coefficients.values.reshape(n, d, k).transpose(2, 1, 0)
     np.testing.assert_allclose(data.of("values", k, d, n), values, rtol=6e-8)
     for name, array in (
         ("predictions", e.predictions),
-        ("surrogates", e.surrogate_predictions),
-        ("intercepts", e.intercepts),
+        ("surrogates", e.coefficients.surrogate_predictions),
+        ("intercepts", e.coefficients.intercepts),
         ("fidelity", e.fidelity),
     ):
         np.testing.assert_allclose(data.of(name, k, n), array.reshape(n, k).T, rtol=6e-8)
     if e.method == "sampled":
         np.testing.assert_allclose(
-            data.of("errors", k, d, n), e.standard_errors.reshape(n, d, k).transpose(2, 1, 0), rtol=6e-8
+            data.of("errors", k, d, n),
+            e.coefficients.standard_errors.reshape(n, d, k).transpose(2, 1, 0),
+            rtol=6e-8,
         )
     else:
         assert data.content["explanations"][0]["errors"] is None
@@ -117,7 +119,7 @@ def test_numbers_have_seven_digits(e):
 
 @pytest.mark.parametrize("factor", [1e-300, 1e300])
 def test_numbers_that_float32_cannot_hold_are_float64(factor):
-    values = explanation(2).values * factor
+    values = explanation(2).coefficients.values * factor
     data = Data(report(explanation(2, values=values)))
     np.testing.assert_array_equal(data.of("values", 10, 2), values.T)
 
@@ -192,7 +194,7 @@ def test_the_slider_has_what_limes_computes_at_each_bandwidth(iris, bins):
     whole = np.abs(values).max(axis=(0, 2))[:, None]
     for g in repeats((0, 5, 12, 18, 24), (0, 5, 24)):
         at_bandwidth = limes.TabularExplainer(model, X, bins=bins, bandwidth=bandwidths[g])(rows)
-        bars = at_bandwidth.values.transpose(2, 1, 0) * units[:, None]
+        bars = at_bandwidth.coefficients.values.transpose(2, 1, 0) * units[:, None]
         largest = np.abs(bars).max(axis=1, keepdims=True)
         room = 5.01e-4 * np.where(largest > 1e-3 * whole, largest, whole)
         assert (np.abs(values[g] - bars) <= room).all()

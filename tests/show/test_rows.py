@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
@@ -16,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 import limes
 from effort import crossed
-from internals import LOWERS, RAISES, Effect, draw_effect, draw_effects, ranks
+from internals import LOWERS, RAISES, Effect, changed, draw_effect, draw_effects, ranks
 from limes.exceptions import InputError
 from samples import explanation
 
@@ -135,7 +134,7 @@ def test_dependence_is_the_coefficient_against_the_value(color):
     dots = np.concatenate([c.get_offsets() for c in ax.collections])
     got = sorted(map(tuple, np.round(dots.astype(float), 9).tolist()))
     assert got == sorted(
-        zip(np.round(e.data[:, 2].astype(float), 9), np.round(e.values[:, 2], 9), strict=True)
+        zip(np.round(e.data[:, 2].astype(float), 9), np.round(e.coefficients.values[:, 2], 9), strict=True)
     )
 
 
@@ -143,11 +142,11 @@ def test_rows_that_lack_a_number_lie_beside_the_others():
     e = explanation(5)
     cells = e.data.copy()
     cells[:, 2] = [30.0, None, 60.0, 40.0, np.nan]
-    ax = drawn(replace(e, data=cells).plot.dependence("bmi"))
+    ax = drawn(changed(e, data=cells).plot.dependence("bmi"))
     x = np.concatenate([c.get_offsets() for c in ax.collections])[:, 0]
     assert sorted(x.round(9).tolist()) == [27.0, 27.0, 30.0, 40.0, 60.0]
     cells[:, 2] = None
-    ax = drawn(replace(e, data=cells).plot.dependence("bmi"))
+    ax = drawn(changed(e, data=cells).plot.dependence("bmi"))
     assert len(np.concatenate([c.get_offsets() for c in ax.collections])) == 5
 
 

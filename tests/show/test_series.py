@@ -109,7 +109,9 @@ def test_all_classes_have_one_scale_of_colours():
     assert len(scales) == 1
     axes = [explanation.plot.series(name) for name in ("first", "second", "third")]
     limits = {ax.figure.axes[1].get_ylim() for ax in axes}
-    assert limits == {(-np.abs(explanation.values).max(), np.abs(explanation.values).max())}
+    assert limits == {
+        (-np.abs(explanation.coefficients.values).max(), np.abs(explanation.coefficients.values).max())
+    }
     alphas = [max(patch.get_alpha() for patch in ax.patches) for ax in axes]
     assert alphas[1] == pytest.approx(0.1 * alphas[0])
     plt.close("all")

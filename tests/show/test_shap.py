@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import sys
 import warnings
-from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import limes
+from internals import changed
 from samples import NAMES, explanation
 
 mpl.use("agg")
@@ -29,7 +29,7 @@ def to_shap(e):
 
 def saved(e):
     """The explanation from a file without contributions."""
-    return replace(limes.Explanation.from_json(e.to_json()), account=None)
+    return changed(limes.Explanation.from_json(e.to_json()), contributions=None)
 
 
 def test_outputs_are_named_as_surrogates():
@@ -41,12 +41,12 @@ def test_outputs_are_named_as_surrogates():
 def test_the_fields_arrive(k):
     e = explanation(4, k)
     s = to_shap(e)
-    np.testing.assert_array_equal(s.values, e.values)
-    np.testing.assert_array_equal(s.base_values, e.intercepts)
+    np.testing.assert_array_equal(s.values, e.coefficients.values)
+    np.testing.assert_array_equal(s.base_values, e.coefficients.intercepts)
     assert list(s.feature_names) == list(NAMES)
     assert s.data.tolist() == e.data.tolist()
     if k:
-        np.testing.assert_array_equal(s[..., 1].values, e.values[..., 1])
+        np.testing.assert_array_equal(s[..., 1].values, e.coefficients.values[..., 1])
 
 
 @pytest.mark.parametrize("bins", ["quartile", None])
@@ -59,7 +59,9 @@ def test_base_and_values_add_up_to_the_prediction_or_without_contributions_to_th
     np.testing.assert_allclose(s.base_values + s.values.sum(axis=1), e.predictions, rtol=1e-9, atol=1e-12)
     assert not any("surrogate" in name for name in np.ravel(s.output_names))
     s = to_shap(saved(e))
-    np.testing.assert_allclose(s.base_values + s.values.sum(axis=1), e.surrogate_predictions, rtol=1e-9)
+    np.testing.assert_allclose(
+        s.base_values + s.values.sum(axis=1), e.coefficients.surrogate_predictions, rtol=1e-9
+    )
 
 
 def test_contributions_that_are_stored_or_sampled_are_kept():
@@ -80,13 +82,15 @@ def test_a_row_that_lacks_the_value_of_a_slope_adds_up_too():
     rows = X[X.isna().any(axis=1)].iloc[:4]
     e = limes.TabularExplainer(model, X, bins=None)(rows)
     s = to_shap(saved(e))
-    np.testing.assert_allclose(s.base_values + s.values.sum(axis=1), e.surrogate_predictions, rtol=1e-9)
+    np.testing.assert_allclose(
+        s.base_values + s.values.sum(axis=1), e.coefficients.surrogate_predictions, rtol=1e-9
+    )
 
 
 def test_writing_into_the_copy_leaves_the_explanation_alone():
     e = explanation(2)
     to_shap(e).values[:] = 0.0
-    assert (e.values != 0.0).any()
+    assert (e.coefficients.values != 0.0).any()
 
 
 def test_numbers_arrive_as_floats_with_nan_for_missing():

@@ -29,6 +29,7 @@ from limes._cli.tables import (
     print_run,
 )
 from limes._cli.watching import TERMINATED, Terminated, ending_in_order, rows_are_supervised
+from limes._explanation.attribution import changed
 from limes._explanation.wording import one_line
 from limes._names import Names
 from limes.exceptions import InputError, LimesError, ModelError
@@ -318,7 +319,7 @@ def _explain_rows(
     explainer = files.table_explainer(fitted, learnt, options)
     explanation: Explanation
     if "k" in options:  # explanations by rules take no ids
-        explanation = replace(explainer(chosen), ids=tuple(rows))
+        explanation = changed(explainer(chosen), ids=tuple(rows))
     else:
         explanation = explainer(chosen, ids=rows)
     return explanation

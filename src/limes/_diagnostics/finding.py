@@ -82,7 +82,10 @@ class RowOutput:
 def row_outputs(explanation: Explanation, output: Ints) -> tuple[RowOutput, ...]:
     """The part of an explanation that concerns each row's output, given by its position (n,)."""
     n = len(explanation)
-    values, errors = (a.reshape(n, a.shape[1], -1) for a in (explanation.values, explanation.standard_errors))
+    values, errors = (
+        a.reshape(n, a.shape[1], -1)
+        for a in (explanation.coefficients.values, explanation.coefficients.standard_errors)
+    )
 
     def entry(array: Any, i: int) -> float:
         return 0.0 if array is None else float(array.reshape(n, -1)[i, output[i]])
@@ -97,10 +100,10 @@ def row_outputs(explanation: Explanation, output: Ints) -> tuple[RowOutput, ...]
             output=explanation.output_names[output[i]],
             values=values[i, :, output[i]],
             errors=errors[i, :, output[i]],
-            intercept=entry(explanation.intercepts, i),
+            intercept=entry(explanation.coefficients.intercepts, i),
             prediction=entry(explanation.predictions, i),
-            surrogate=entry(explanation.surrogate_predictions, i),
-            surrogate_error=entry(explanation.surrogate_errors, i),
+            surrogate=entry(explanation.coefficients.surrogate_predictions, i),
+            surrogate_error=entry(explanation.coefficients.surrogate_errors, i),
             fit=partial(fit, i),
             title=output_title(explanation, int(output[i])),
             label=row_label(explanation, i),

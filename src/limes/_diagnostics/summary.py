@@ -26,7 +26,7 @@ import numpy as np
 from limes._arrays import Bools, Floats, Objects
 from limes._checks import check_choice, is_count
 from limes._explanation import Explanation
-from limes._explanation.contributions import Contributions
+from limes._explanation.attribution import Contributions, given
 from limes._explanation.drawing import Card, Printable, drawer
 from limes._explanation.fit import QUICK
 from limes._explanation.view import output_position, output_title
@@ -198,7 +198,7 @@ def summary(
             raise InputError(f"{name}={value!r}; pass a whole number, 1 or more")
     one = explanation[..., output_position(explanation, output, None)]
     account = _account(one, check_choice("of", of, ("auto", "contributions", "coefficients")))
-    values, errors = one.values, one.standard_errors
+    values, errors = one.coefficients.values, one.coefficients.standard_errors
     if account is not None:
         values, errors = account.values, account.standard_errors
     size = np.abs(values)
@@ -228,7 +228,8 @@ def _account(explanation: Explanation, of: str) -> Contributions | None:
         return explanation.contributions
     if of == "coefficients":
         return None
-    account, fit = explanation.account, explanation.fit
+    account: Contributions | None = given(explanation, "contributions")
+    fit = explanation.fit
     if account is not None or fit is None or not fit.shows or fit.make().account_seconds > QUICK:
         return account
     return fit.exact_contributions()

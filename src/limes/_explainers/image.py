@@ -33,7 +33,7 @@ from limes._explainers.photographs import as_bytes, checked_image, range_remark,
 from limes._explainers.subset_fits import identified
 from limes._explainers.superpixels import Fill, Segmentation, Superpixels, filled, filler, segmenter
 from limes._explanation import Explanation
-from limes._explanation.contributions import Contributions
+from limes._explanation.attribution import Contributions, changed
 from limes._explanation.fit import account_at
 from limes._explanation.json import labels_to_data_url, to_data_url
 from limes._explanation.record import RowWarning, by_output
@@ -58,9 +58,7 @@ _ONE_SUPERPIXEL = (
     "segments"
 )
 # What an average of explanations does not have
-_NOT_AVERAGED: dict[str, Any] = dict.fromkeys(
-    ("shares", "share_errors", "controls", "effective_rows", "explainer", "fit")
-)
+_NOT_AVERAGED: dict[str, Any] = dict.fromkeys(("shares", "share_errors", "controls", "effective_rows"))
 # Coefficients of two fills differ where zero is this many standard errors away from both, on other sides
 _CERTAIN = 2.0
 # Superpixels of an output that a warning names
@@ -349,33 +347,41 @@ def _averaged(parts: Mapping[str, Explanation], design: ExchangeableDesign) -> E
     """Average explanations of one image by fills; the design is that of its superpixels."""
     by_fill = list(parts.values())
     first = by_fill[0]
-    values = np.stack([one.values for one in by_fill])
-    errors = np.stack([one.standard_errors for one in by_fill])
+    values = np.stack([one.coefficients.values for one in by_fill])
+    errors = np.stack([one.coefficients.standard_errors for one in by_fill])
     fidelity, spreads = _fidelity(by_fill, design), values.std(axis=0, ddof=1)
-    zero, surrogate_errors = np.zeros_like(first.predictions), [one.surrogate_errors for one in by_fill]
+    zero, its = np.zeros_like(first.predictions), first.coefficients
+    surrogate_errors = [one.coefficients.surrogate_errors for one in by_fill]
     sampled = next((one for one in by_fill if one.method == "sampled"), first)
-    return replace(
-        first,
+    calls = np.sum([one.calls for one in by_fill], axis=0)
+    its = its.changed(
         values=values.mean(axis=0),
         standard_errors=_of_mean(errors),
-        intercepts=np.mean([one.intercepts for one in by_fill], axis=0),
-        surrogate_predictions=np.mean([one.surrogate_predictions for one in by_fill], axis=0),
+        intercepts=np.mean([one.coefficients.intercepts for one in by_fill], axis=0),
+        surrogate_predictions=np.mean([one.coefficients.surrogate_predictions for one in by_fill], axis=0),
         surrogate_errors=_of_mean([zero if e is None else e for e in surrogate_errors]),
         fidelity=fidelity[0],
         fidelity_errors=fidelity[1],
+        calls=calls,
+        row_converged=np.all([one.coefficients.row_converged for one in by_fill], axis=0),
+        **_NOT_AVERAGED,
+    )
+    return changed(
+        first,
+        coefficients=its,
+        contributions=_mean_account(by_fill),
         method=sampled.method,
         reason=sampled.reason,
-        calls=np.sum([one.calls for one in by_fill], axis=0),
-        row_converged=np.all([one.row_converged for one in by_fill], axis=0),
+        calls=calls,
         row_warnings=(_warnings(parts, values, errors),),
-        account=_mean_account(by_fill),
         provenance={
             **first.provenance,
             "fill": ", ".join(parts),
-            "by_fill": {name: one.values[0].tolist() for name, one in parts.items()},
+            "by_fill": {name: one.coefficients.values[0].tolist() for name, one in parts.items()},
             "fill_spread": spreads[0].tolist(),
         },
-        **_NOT_AVERAGED,
+        explainer=None,
+        fit=None,
     )
 
 
@@ -392,7 +398,10 @@ def _mean_account(by_fill: Sequence[Explanation]) -> Contributions | None:
         _of_mean([getattr(one, name) for one in accounts]) for name in ("standard_errors", "base_errors")
     )
     calls = np.sum([one.calls for one in accounts], axis=0)
-    return Contributions(**means, standard_errors=errors, base_errors=of_base, calls=calls)
+    converged = np.all([one.row_converged for one in accounts], axis=0)
+    return Contributions(
+        **means, standard_errors=errors, base_errors=of_base, calls=calls, row_converged=converged
+    )
 
 
 def _of_mean(errors: Any) -> Floats:
@@ -402,11 +411,11 @@ def _of_mean(errors: Any) -> Floats:
 def _fidelity(by_fill: Sequence[Explanation], design: ExchangeableDesign) -> tuple[Floats, Floats]:
     """R² of the average, and its standard error, each of the shape of the parts' own."""
     shape, d = by_fill[0].fidelity.shape, len(by_fill[0].feature_names)
-    coefs = np.stack([one.values[0].reshape(d, -1) for one in by_fill])
+    coefs = np.stack([one.coefficients.values[0].reshape(d, -1) for one in by_fill])
     finite = np.isfinite(coefs).all(axis=(0, 2))
     # of unknown ones alone the design has one, on which nothing depends
     coefs = coefs[:, finite] if finite.any() else np.zeros_like(coefs[:, :1])
-    means = np.stack([one.intercepts.ravel() for one in by_fill]) + design.inclusion @ coefs
+    means = np.stack([one.coefficients.intercepts.ravel() for one in by_fill]) + design.inclusion @ coefs
     size = np.abs(means).max(axis=0)
     rest, shift = coefs - coefs.mean(axis=0), means - means.mean(axis=0)
     variances_of_fits, apart = (
@@ -431,7 +440,9 @@ def _warnings(parts: Mapping[str, Explanation], values: Floats, errors: Floats) 
     """What the fills warn of, and superpixels about which they do not agree, largest first."""
     warnings = [w.extended(f" (fill {name})") for name, one in parts.items() for w in one.row_warnings[0]]
     first = next(iter(parts.values()))
-    answers = np.max([np.abs([one.predictions, one.intercepts]) for one in parts.values()], axis=(0, 1))
+    answers = np.max(
+        [np.abs([one.predictions, one.coefficients.intercepts]) for one in parts.values()], axis=(0, 1)
+    )
     certain = np.abs(values) > np.maximum(_CERTAIN * errors, ROUNDING * answers[:, None])
     opposed = (certain & (values > 0)).any(axis=0) & (certain & (values < 0)).any(axis=0)
     sizes = np.where(opposed, np.abs(values).max(axis=0), 0.0)[0].reshape(len(first.feature_names), -1)

@@ -48,7 +48,7 @@ from limes._expectations.controls.control import evenly_spread
 from limes._expectations.least_squares import Tolerance
 from limes._expectations.linked_words import LinkedWordsExpectation
 from limes._expectations.moments import REFUSED
-from limes._explanation.contributions import Contributions
+from limes._explanation.attribution import Contributions
 from limes._explanation.view import SHAPLEY
 from limes.designs._exchangeable import Coalitions, ExchangeableDesign
 from limes.exceptions import InputError
@@ -598,6 +598,7 @@ def explanation_fields(
             alone=unknown,
             last=unknown,
             calls=np.zeros(1, dtype=np.int64),
+            row_converged=np.array([exact or accuracy.excess(account.values, account.errors) <= 1.0]),
         ),
         "provenance": {
             **fine.picture,

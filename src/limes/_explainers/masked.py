@@ -50,6 +50,7 @@ from limes._explainers.results import (
 from limes._explainers.subset_fits import SubsetFits, fields_of_all, identification_warning, identified
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
+from limes._explanation.explanation import from_fields
 from limes._explanation.fit import Fit
 from limes._explanation.record import RowWarning
 from limes._pipeline import Fitted, fitted_at
@@ -505,7 +506,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             calls=0 if by_form else tally.rows,
             spread=model.spread,
         )
-        return Explanation(
+        return from_fields(
             **{name: its for name, its in fields.items() if name != "provenance"},
             reason=enumerated if exact else model.why_sampled,
             row_warnings=(
@@ -553,7 +554,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
                 shows=self._options.contributions is not False,
             ),
         }
-        return Explanation(
+        return from_fields(
             **fields,
             predictions=predictions,
             feature_names=item.names,
@@ -643,7 +644,11 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
     def _diagnostic_context(
         self, item: Item, explanation: Explanation, output: Ints, calls: int | None
     ) -> SubsetContext:
-        finite = np.isfinite(explanation.values[0]).reshape(len(explanation.feature_names), -1).any(axis=1)
+        finite = (
+            np.isfinite(explanation.coefficients.values[0])
+            .reshape(len(explanation.feature_names), -1)
+            .any(axis=1)
+        )
         if not finite.any():
             raise InputError("hiding a feature never changes this input: there is nothing to diagnose")
         _, design, model = self._bound(item, finite)

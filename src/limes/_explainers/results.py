@@ -7,7 +7,7 @@ Warnings cost next to nothing: arrays decide which rows have one, and sentences 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from threading import Event
@@ -22,6 +22,7 @@ from limes._expectations.moments import SampleStatistics
 from limes._expectations.sampled import Sampling
 from limes._explainers.tables.laws import Writer, number_texts, writer_of
 from limes._explanation import Explanation
+from limes._explanation.attribution import changed
 from limes._explanation.fit import MOST_ESTIMATED
 from limes._explanation.record import RowWarning, by_output
 from limes._explanation.wording import CONFIDENCE, number
@@ -110,8 +111,7 @@ def with_account(
             compute = partial(fits.contributions, is_current=True)
             _, error = compute_each(rows, compute, progress=progress, workers=workers)
         if error is None:
-            assert explanation.contributions is not None  # noqa: S101 - reading them keeps them
-            return explanation
+            return changed(explanation, contributions=explanation.contributions)
     except KeyboardInterrupt as stop:
         error = stop
     except InputError as refusal:
@@ -124,7 +124,7 @@ def with_account(
         ) from error
     text = f"there are no contributions: {error}; reading explanation.contributions tries again"
     warning = RowWarning(text, "contributions")
-    return replace(explanation, row_warnings=tuple((*row, warning) for row in explanation.row_warnings))
+    return changed(explanation, row_warnings=tuple((*row, warning) for row in explanation.row_warnings))
 
 
 def refused(refusal: RefusedRowsError, ids: Sequence[Any], partial: Explanation | None) -> ModelError:

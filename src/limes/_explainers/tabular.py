@@ -33,6 +33,7 @@ from limes._explainers.tables.suggestion import DesignSuggestion, suggest_design
 from limes._explainers.tables.table import EncodedRows, RowNames, Table, row_names
 from limes._explanation import Explanation
 from limes._explanation.drawing import Described
+from limes._explanation.explanation import from_fields
 from limes._explanation.fit import Fit
 from limes._explanation.selection import shown_of
 from limes._pipeline import CutShort, Fitted, Method, RefusedRowsError
@@ -404,7 +405,7 @@ class TabularExplainer(Described):
             # one is the prediction
             fields["calls"] = fitted.moments.calls + 1
             fields["shared_calls"] = model.bound.shared_calls(fitted.moments.shared) + again
-        return Explanation(
+        return from_fields(
             **fields,
             predictions=predictions,
             feature_names=model.table.names,

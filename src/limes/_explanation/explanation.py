@@ -7,8 +7,9 @@ truth value, a whole number, a float or a text; facts may nest in lists and dict
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -16,14 +17,21 @@ import numpy as np
 
 from limes._checks import is_count
 from limes._explanation import json
-from limes._explanation.contributions import Contributions
+from limes._explanation.attribution import (
+    COEFFICIENT_AXES,
+    Attribution,
+    Coefficients,
+    Contributions,
+    Reading,
+    changed,
+    given,
+)
 from limes._explanation.drawing import OTHER_NAMES, Page, drawer, write_text
-from limes._explanation.fields import ARRAYS, OF_SAMPLES, TUPLES, entries_at, validated
-from limes._explanation.fit import Fit, account_at, left_to_fit
+from limes._explanation.fields import ARRAYS, TUPLES, entries_at, validated
+from limes._explanation.fit import Fit, account_at
 from limes._explanation.record import RowWarning, largest_bars, of_outputs, record_of_warnings
 from limes._explanation.rules import Certificate
 from limes._explanation.selection import (
-    by_size,
     feature_names_of,
     is_single,
     name_positions,
@@ -47,22 +55,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Explanation(Page):
-    """Local linear surrogates of n rows, d features and one or k outputs.
+    """What was explained of n rows, d features and one or k outputs, and its two readings.
 
-    The surrogate of a row is ``intercept + sum_j value_j * [condition j holds]``: a value is how much
-    the surrogate changes if the condition holds rather than not. Arrays are copied and read-only; a
-    one-row input gives n = 1.
+    ``contributions`` add up to the model's predictions; ``coefficients`` are those of LIME's surrogate. One
+    that was not asked for is computed when it is first read, from what the explainer keeps. Arrays are copied
+    and read-only; a one-row input gives n = 1.
 
     Parameters
     ----------
-    values, standard_errors : (n, d) or (n, d, k)
-        Coefficients and their standard errors, 0 where a coefficient is exact. A text, image, series or
-        composite input may have a feature that looks the same when it is hidden: the model is never asked
-        without it, and its coefficient is NaN, with an infinite error.
-    intercepts, predictions, surrogate_predictions, fidelity : (n,) or (n, k)
-        Intercepts of the surrogate; predictions of the model and of the surrogate at the row; the weighted
-        R², 1 where the model does not vary. Without ``fidelity`` the ``fit`` computes it, when it is first
-        read.
+    coefficients : Coefficients, or None
+        LIME's limit, if it was asked for.
+    contributions : Contributions, or None
+        Shapley values, if they were asked for: see ``contributions=`` of explainers. JSON and pickles hold
+        those that were, or that are exact and quick.
+    predictions : (n,) or (n, k)
+        Predictions of the model at the rows.
     feature_names, output_names : d names; one name for (n, d), k for (n, d, k)
         Output names differ from each other; a repeated feature name selects all its features.
     conditions : n tuples of d texts
@@ -73,25 +80,15 @@ class Explanation(Page):
     method : "exact" or "sampled"
     reason : str
         Why the explanation is sampled; or why it is exact although the model was not read.
-    calls, row_converged : (n,)
-        Model calls for this row alone: its prediction, and what its coefficients rest on; those for
-        contributions are in ``contributions.calls``. Whether it is exact or accurate, see ``converged``.
+    calls : (n,)
+        Model calls for this row alone: its prediction, and what its coefficients rest on, if they were asked
+        for; those for contributions are in ``contributions.calls``.
     row_warnings : n tuples of texts
         Warnings about each row, which all media show; each has a ``code`` and the names of the ``outputs``
         that it is about, none for all. Those that need R² are added when they are first read.
     shared_calls : (n,), or None
         Model calls that a row shares with others: for the pool that it was sampled from, and for checks;
         None where exact.
-    effective_rows : (n,), or None
-        Effective sample size (Σ w)² / Σ w² of the perturbed rows behind each row; None where exact.
-    shares, share_errors : (n, d) or (n, d, k), or None
-        Each feature's part of the fidelity, with standard errors; None where exact.
-    surrogate_errors : (n,) or (n, k), or None
-        Standard errors of the surrogate's predictions; None where exact.
-    fidelity_errors : (n,) or (n, k)
-        Standard errors of the fidelity; 0 where exact, inf where few answers decide it, which is NaN then.
-    controls : n texts, or None
-        The control variate of each row; "" where a row is exact among sampled ones, None where all are.
     provenance : mapping
         Options and facts that JSON can hold: bandwidth, weights, bins, law, version. ``"meaning"``,
         if present, replaces the sentence under tables and pictures that defines a coefficient.
@@ -103,10 +100,8 @@ class Explanation(Page):
     explainer : any
         The explainer, for ``limes.diagnose``; it is neither written to JSON nor pickled.
     fit : Fit, or None
-        Computes R², effects and interactions when they are first read; neither written to JSON nor pickled,
-        which store R².
-    account : Contributions, or None
-        The contributions that are known; ``contributions`` computes them if they are not.
+        Computes R², effects, interactions, and readings that were not asked for, when they are first read;
+        neither written to JSON nor pickled, which store R².
     certificates : n certificates, or none; see :class:`limes._explanation.rules.Certificate`
 
     Raises
@@ -117,16 +112,17 @@ class Explanation(Page):
     Examples
     --------
     >>> explanation = Explanation(
-    ...     values=[[0.5, -2.0]], standard_errors=[[0.0, 0.0]], intercepts=[3.0],
-    ...     predictions=[1.6], surrogate_predictions=[1.5], fidelity=[0.9],
-    ...     feature_names=["age", "bmi"], output_names=["risk"],
+    ...     coefficients=Coefficients(
+    ...         values=[[0.5, -2.0]], standard_errors=[[0.0, 0.0]], intercepts=[3.0],
+    ...         surrogate_predictions=[1.5], fidelity=[0.9], calls=[1], row_converged=[True]),
+    ...     predictions=[1.6], feature_names=["age", "bmi"], output_names=["risk"],
     ...     conditions=[["age > 40", "bmi <= 25"]], data=[[52, 21.5]], method="exact",
-    ...     calls=[1], row_converged=[True], row_warnings=[[]])
+    ...     calls=[1], row_warnings=[[]])
     >>> explanation
     <Explanation: 1 row x 2 features, exact; risk: bmi <= 25 -2.00, age > 40 +0.50>
-    >>> explanation[0, "bmi"].values
+    >>> explanation[0, "bmi"].coefficients.values
     array([[-2.]])
-    >>> Explanation.from_json(explanation.to_json()).values.tolist()
+    >>> Explanation.from_json(explanation.to_json()).coefficients.values.tolist()
     [[0.5, -2.0]]
     >>> explanation.top(1).feature_names, explanation.to_frame().shape  # .to_html() is a page
     (('bmi',), (2, 10))
@@ -145,12 +141,9 @@ class Explanation(Page):
     (8, (4, 4))
     """
 
-    values: Floats
-    standard_errors: Floats
-    intercepts: Floats
+    coefficients: Coefficients = Reading()  # type: ignore[assignment]  # noqa: RUF009 - a descriptor
+    contributions: Contributions = Reading()  # type: ignore[assignment]  # noqa: RUF009 - a descriptor
     predictions: Floats
-    surrogate_predictions: Floats
-    fidelity: Floats = left_to_fit()  # noqa: RUF009 - a descriptor
     feature_names: tuple[str, ...]
     output_names: tuple[str, ...]
     conditions: tuple[tuple[str, ...], ...]
@@ -158,17 +151,9 @@ class Explanation(Page):
     method: Literal["exact", "sampled"]
     reason: str = ""
     calls: Ints
-    row_converged: Bools
     row_warnings: tuple[tuple[RowWarning, ...], ...] = record_of_warnings()
-    shares: Floats | None = None
-    surrogate_errors: Floats | None = None
-    fidelity_errors: Floats = left_to_fit()  # noqa: RUF009 - a descriptor
-    share_errors: Floats | None = None
-    controls: tuple[str, ...] | None = None
     shared_calls: Ints | None = None
-    effective_rows: Floats | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
-    account: Contributions | None = None
     certificates: tuple[Certificate, ...] = ()
     ids: tuple[Any, ...] = None  # type: ignore[assignment]  # positions
     errors: tuple[tuple[Any, str], ...] = ()
@@ -180,7 +165,8 @@ class Explanation(Page):
 
     def __post_init__(self) -> None:
         stored = self._stored()
-        if stored["fidelity"] is None and self.fit is None:
+        its = stored["coefficients"]
+        if self.fit is None and its is not None and its.stored["fidelity"] is None:
             raise InputError(
                 "fidelity is missing; pass R², one number a row and output, or the fit that computes it"
             )
@@ -199,18 +185,24 @@ class Explanation(Page):
 
         Together with ``shared_calls`` they are the rows that the model was asked about.
         """
-        return int(self.calls.sum()) + (0 if self.account is None else int(self.account.calls.sum()))
+        asked = given(self, "contributions")
+        return int(self.calls.sum()) + (0 if asked is None else int(asked.calls.sum()))
+
+    @property
+    def _main(self) -> Attribution:
+        """The reading that was asked for: the coefficients, of both."""
+        asked: Attribution = self.contributions if given(self, "coefficients") is None else self.coefficients
+        return asked
+
+    @property
+    def row_converged(self) -> Bools:
+        """Whether each row is exact or accurate, as the reading has it that was asked for, (n,)."""
+        return self._main.row_converged
 
     @property
     def converged(self) -> bool:
-        """Whether every row is exact, or its standard errors are small enough and to be trusted.
-
-        Small enough is ``tolerance=``; without one 1.5 % of the largest coefficient of each output. Errors
-        are not to be trusted where all or nearly all answers are alike, few rows decide a coefficient, too
-        few rows count, features change together or hardly change, R² cannot be estimated, or sampling was
-        cut short. False where there are no standard errors.
-        """
-        return bool(self.row_converged.all())
+        """Whether every row is exact, or its standard errors are small enough and to be trusted."""
+        return self._main.converged
 
     @property
     def row_methods(self) -> tuple[str, ...]:
@@ -218,17 +210,18 @@ class Explanation(Page):
 
         Rows of a model that was read are exact, but for those whose quadrature has no nine digits.
         """
-        if self.controls is None:
-            return (self.method,) * len(self)
-        return tuple("sampled" if control else "exact" for control in self.controls)
+        asked = given(self, "coefficients")
+        return (self.method,) * len(self) if asked is None else self.coefficients.row_methods
 
     @property
-    def local_errors(self) -> Floats:
-        """Error of the surrogate at the rows themselves: prediction - surrogate's, (n,) or (n, k).
+    def fidelity(self) -> Floats:
+        """The weighted R² of the surrogate, (n,) or (n, k): see `Coefficients`."""
+        return self.coefficients.fidelity
 
-        Its standard errors are ``surrogate_errors``.
-        """
-        return self.predictions - self.surrogate_predictions
+    @property
+    def fidelity_errors(self) -> Floats:
+        """Standard errors of the fidelity: see `Coefficients`."""
+        return self.coefficients.fidelity_errors
 
     @property
     def effects(self) -> Effects:
@@ -248,18 +241,6 @@ class Explanation(Page):
         return self._computed("effects").effects(feature_names_of(self), self.output_names, self.predictions)
 
     @property
-    def contributions(self) -> Contributions:
-        """Shapley values of the features: ``base_values`` + ``values.sum(axis=1)`` are the predictions.
-
-        They are computed when first read, which calls a model that was not read, or at once: see
-        ``contributions=`` of explainers. JSON and pickles hold those that are known, or exact and quick.
-        """
-        if self.account is None:
-            object.__setattr__(self, "account", self._computed("contributions").contributions())
-        assert self.account is not None  # noqa: S101 - set above
-        return self.account
-
-    @property
     def levels(self) -> tuple[Self, ...]:
         """The levels of an account with ``hierarchy=True``, the coarse one first, and this explanation last.
 
@@ -277,28 +258,27 @@ class Explanation(Page):
 
     def _coarse(self, stored: Mapping[str, Any]) -> Self:
         """Return the coarse level, which the provenance holds."""
-        several = self.values.ndim == 3
+        several = self.predictions.ndim == 2
         outputs = [stored["outputs"].index(name) for name in self.output_names]
         values, errors = (
             np.asarray(stored[name])[None, :, outputs if several else outputs[0]]
             for name in ("values", "standard_errors")
         )
-        account = None
-        if self.account is not None:
-            unknown = np.full(values.shape, np.nan)
-            account = replace(
-                self.account, values=values, standard_errors=errors, alone=unknown, last=unknown
-            )
-        return replace(
+        account, unknown = given(self, "contributions"), np.full(values.shape, np.nan)
+        numbers = {"values": values, "standard_errors": errors}
+        if account is not None:
+            account = account.changed(**numbers, alone=unknown, last=unknown)
+        no_fit = {
+            "fidelity": np.full(self.predictions.shape, np.nan),
+            "fidelity_errors": np.full(self.predictions.shape, np.inf),
+        }
+        return changed(
             self,
-            values=values,
-            standard_errors=errors,
-            fidelity=np.full(self.fidelity.shape, np.nan),
-            fidelity_errors=np.full(self.fidelity.shape, np.inf),
+            coefficients=self.coefficients.changed(**numbers, **no_fit),
+            contributions=account,
             feature_names=tuple(stored["names"]),
             conditions=(tuple(stored["conditions"]),),
             data=np.array([stored["data"]], dtype=object),
-            account=account,
             provenance={name: fact for name, fact in self.provenance.items() if name != "coarse"}
             | stored["picture"],
         )
@@ -364,7 +344,7 @@ class Explanation(Page):
         yield from super().__rich_console__(console, options)
 
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self.predictions)
 
     def __iter__(self) -> Iterator[Self]:
         return (self[row] for row in range(len(self)))
@@ -395,17 +375,20 @@ class Explanation(Page):
         """Return these positions of rows, features and outputs."""
         positions = {"n": rows, "d": columns, "k": outputs}
         stored = self._stored()
-        several = self.values.ndim == 3
+        several = self.predictions.ndim == 2
         part = partial(selected, positions=positions, several=several, drops_axis=drops_axis)
         for name, axes in ARRAYS.items():
             stored[name] = None if stored[name] is None else part(stored[name], axes)
-        if self.account is not None:
-            stored["account"] = self.account.select(positions, drops_axis=drops_axis)
+        for name in READINGS:
+            if stored[name] is not None:
+                stored[name] = stored[name].select(positions, drops_axis=drops_axis)
         for name, axes in TUPLES.items():
             if stored[name]:
                 stored[name] = entries_at(stored[name], [positions[letter] for letter in axes])
-        if stored["controls"] and not any(stored["controls"]):  # the exact rows among sampled ones
-            stored |= {**dict.fromkeys(OF_SAMPLES), "method": "exact", "reason": ""}
+        its = given(self, "coefficients")
+        if its is not None and its.controls and stored["coefficients"].controls is None:
+            # the exact rows among sampled ones
+            stored |= {"shared_calls": None, "method": "exact", "reason": ""}
         if several:
             names = set(stored["output_names"])
             stored["row_warnings"] = [of_outputs(row, names) for row in stored["row_warnings"]]
@@ -420,11 +403,11 @@ class Explanation(Page):
 
         The mean goes over rows and outputs; ties keep their order.
         """
-        if not is_count(k):
-            raise InputError(f"top(k={k!r}): k is the number of features; pass 1 or more")
-        # the sum orders as the mean does, and is defined without rows
-        sizes = np.abs(self.values).sum(axis=(0, *range(2, self.values.ndim)))
-        return self._at(np.arange(len(self)), by_size(sizes)[:k], np.arange(len(self.output_names)))
+        return self._at_features(self._main.largest(k))
+
+    def _at_features(self, positions: Ints) -> Self:
+        """Return these positions of features."""
+        return self._at(np.arange(len(self)), positions, np.arange(len(self.output_names)))
 
     def reasons(
         self,
@@ -668,7 +651,7 @@ class Explanation(Page):
         InputError
             The text is damaged, of an unknown format or version, or a path, for which there is `read_json`.
         """
-        return cls(**json.loads(json.checked_text(text), _stored_names(cls), ARRAYS))
+        return cls(**nested(json.loads(json.checked_text(text), *_FLAT)))
 
     @classmethod
     def read_json(cls, path: str | Path) -> Self:
@@ -679,7 +662,7 @@ class Explanation(Page):
         InputError
             The file cannot be read, or `from_json` refuses its text.
         """
-        return cls(**json.loads(json.read_text(path), _stored_names(cls), ARRAYS, f"The file {path}"))
+        return cls(**nested(json.loads(json.read_text(path), *_FLAT, f"The file {path}")))
 
     def to_shap(self) -> Any:
         """Return a ``shap.Explanation``, for shap's plots and for code that reads its fields.
@@ -696,18 +679,82 @@ class Explanation(Page):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # through the constructor: arrays that were merely unpickled would be writable
-        return partial(type(self), **self._fields()), ()
+        return partial(from_fields, **self._fields()), ()
 
     def _fields(self) -> dict[str, Any]:
+        """What JSON holds: the fields, with those of the coefficients among them."""
         account = account_at(self, range(len(self)))
-        fields = {name: getattr(self, name) for name in _stored_names(type(self))}
-        certificates = [vars(certificate) for certificate in self.certificates]
-        return fields | {"account": None if account is None else vars(account), "certificates": certificates}
+        names = [name for name in _stored_names(type(self)) if name not in READINGS]
+        fields = {name: getattr(self, name) for name in names}
+        coefficients = dict.fromkeys(_OF_COEFFICIENTS)
+        if given(self, "coefficients") is not None:
+            _ = self.fidelity  # is stored
+            coefficients = {name: self.coefficients.stored[name] for name in _OF_COEFFICIENTS}
+        return {
+            **coefficients,
+            **fields,
+            "account": None if account is None else {name: account.stored[name] for name in _OF_ACCOUNT},
+            "certificates": [vars(certificate) for certificate in self.certificates],
+        }
 
     def _stored(self) -> dict[str, Any]:
         """Return the fields as they are: None where the fit has not computed them yet."""
         return {name: vars(self)[name] for name in _stored_names(type(self))}
 
 
+# Names of coefficients that an explanation had itself until version 0.3
+MOVED = (
+    *("values", "standard_errors", "intercepts", "surrogate_predictions", "surrogate_errors", "local_errors"),
+    *("shares", "share_errors", "effective_rows", "controls"),
+)
+
+
+class _Moved:
+    """A name that coefficients had before they were one of two readings."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, explanation: Any, owner: type) -> Any:
+        if explanation is None:
+            return self
+        other = f"; contributions are explanation.contributions.{self.name}" if self.name in _OF_BOTH else ""
+        warnings.warn(
+            f"explanation.{self.name} is explanation.coefficients.{self.name}, of LIME's surrogate{other}",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return getattr(explanation.coefficients, self.name)
+
+
+_OF_BOTH = ("values", "standard_errors")
+for _name in MOVED:
+    setattr(Explanation, _name, _Moved(_name))
+
+
 def _stored_names(kind: type[Explanation]) -> tuple[str, ...]:
     return tuple(f.name for f in fields(kind) if f.name not in ("explainer", "fit"))
+
+
+READINGS = ("coefficients", "contributions")
+# Names in JSON, where fields of the coefficients are beside the others
+_OF_COEFFICIENTS = tuple(f.name for f in fields(Coefficients) if f.init and f.name != "calls")
+_OF_ACCOUNT = tuple(f.name for f in fields(Contributions) if f.init)
+_FLAT = (
+    (*_OF_COEFFICIENTS, *(n for n in _stored_names(Explanation) if n not in READINGS), "account"),
+    {**COEFFICIENT_AXES, **ARRAYS},
+)
+
+
+def nested(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an explanation, of those in JSON, where the coefficients' are among the others."""
+    flat = dict(fields)
+    its = {name: flat.pop(name, None) for name in _OF_COEFFICIENTS}
+    coefficients = None if its["values"] is None else Coefficients(**its, calls=flat["calls"])
+    account = flat.pop("account", None)
+    return {**flat, "coefficients": coefficients, "contributions": account}
+
+
+def from_fields(**fields: Any) -> Explanation:
+    """Return an explanation of fields as JSON holds them."""
+    return Explanation(**nested(fields))

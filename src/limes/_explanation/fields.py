@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 import numpy as np
 
 from limes._checks import as_number
-from limes._explanation.contributions import CONTRIBUTION_AXES, Contributions
+from limes._explanation.attribution import (
+    COEFFICIENT_AXES,
+    CONTRIBUTION_AXES,
+    OF_SAMPLES,
+    Coefficients,
+    Contributions,
+    accurate,
+)
 from limes._explanation.json import NOT_FINITE
 from limes._explanation.record import RowWarning
 from limes._explanation.rules import Certificate
@@ -38,19 +45,12 @@ _WHOLE = ("iu", np.int64, "whole numbers")
 _KINDS = {"calls": _WHOLE, "shared_calls": _WHOLE, "row_converged": ("b", np.bool_, "truth values")}
 _METHODS = ("exact", "sampled")
 # Axes of the fields that have rows (n), features (d) or outputs (k); arrays of one output have no axis k
-ARRAYS = {
-    **dict.fromkeys(("values", "standard_errors"), "ndk"),
-    **dict.fromkeys(("intercepts", "predictions", "surrogate_predictions", "fidelity"), "nk"),
-    "data": "nd",
-    **dict.fromkeys(("calls", "shared_calls", "effective_rows", "row_converged"), "n"),
-    **dict.fromkeys(("shares", "share_errors"), "ndk"),
-    **dict.fromkeys(("surrogate_errors", "fidelity_errors"), "nk"),
-}
+ARRAYS = {"predictions": "nk", "data": "nd", "calls": "n", "shared_calls": "n"}
 TUPLES = {
     "feature_names": "d",
     "output_names": "k",
     "conditions": "nd",
-    **dict.fromkeys(("row_warnings", "controls", "certificates", "ids"), "n"),
+    **dict.fromkeys(("row_warnings", "certificates", "ids"), "n"),
 }
 # Types of the facts of the provenance that are shown other than as their text
 FACTS: Mapping[str, Any] = {
@@ -62,22 +62,21 @@ FACTS: Mapping[str, Any] = {
     "superpixels": dict[str, int],
 }
 _BOUNDS = {"fidelity": float, "precision": float}
-# None where all rows are exact
-OF_SAMPLES = ("shares", "share_errors", "surrogate_errors", "shared_calls", "effective_rows", "controls")
-# None also where the fit is yet to compute R²
-_OPTIONAL = {*OF_SAMPLES, "fidelity", "fidelity_errors"}
+# None where all rows are exact, or where the fit is yet to compute R²
+_OPTIONAL = {*OF_SAMPLES, "shared_calls", "fidelity", "fidelity_errors"}
 
 
 def validated(stored: Mapping[str, Any]) -> dict[str, Any]:
-    arrays = _arrays(stored)
-    n, d, *k = arrays["values"].shape
+    coefficients, shape = _coefficients(stored["coefficients"])
+    if shape is None:
+        shape = _shape(stored)
+    arrays = _arrays(stored, ARRAYS, shape, "values" if coefficients else "the explanation")
+    n, d, *k = shape
     method, reason = stored["method"], stored["reason"]
     if method not in _METHODS:
         raise InputError(f"method={method!r} is not known; use one of {_METHODS}")
     if not isinstance(reason, str):
         raise InputError(f"reason is {reason!r}; pass a text")
-    if (arrays["standard_errors"] < 0).any():
-        raise InputError("standard_errors has negative entries; use 0 where a value is exact")
     facts = plain_fact(stored["provenance"], "provenance")
     if not isinstance(facts, dict):
         raise InputError(f"provenance is {facts!r}; pass a dictionary")
@@ -90,14 +89,14 @@ def validated(stored: Mapping[str, Any]) -> dict[str, Any]:
         ids = range(n)
     elif not set(map(type, ids := _entries("ids", ids, n))) <= PLAIN:
         ids = map(plain_cell, ids)
-    controls = stored["controls"]
     outputs = _texts("output_names", stored["output_names"], *(k or [1]))
     if len(set(outputs)) != len(outputs) or not outputs:
         raise InputError(f"output_names is {outputs}; pass a different name for each output")
-    account = stored["account"]
+    account = stored["contributions"]
     return {
         **arrays,
-        "account": None if account is None else _account(account, arrays["values"].shape),
+        "coefficients": coefficients,
+        "contributions": None if account is None else _account(account, shape),
         "certificates": _certificates(stored["certificates"], n),
         "ids": tuple(ids),
         "errors": tuple(map(_error, _entries("errors", stored["errors"], None))),
@@ -105,7 +104,6 @@ def validated(stored: Mapping[str, Any]) -> dict[str, Any]:
         "output_names": outputs,
         "conditions": _text_rows("conditions", stored["conditions"], n, d),
         "row_warnings": _warning_rows(stored["row_warnings"], n),
-        "controls": None if controls is None else _texts("controls", controls, n),
         "provenance": facts,
     }
 
@@ -186,8 +184,8 @@ def _account(stored: Any, shape: tuple[int, ...]) -> Contributions:
     for name, axes in CONTRIBUTION_AXES.items():
         wanted = _sizes(axes, shape)
         value = facts.get(name)
-        if name == "base_errors" and value is None:  # stored by an earlier version
-            value = np.full(wanted, np.nan)
+        if name in _LATER and value is None:  # stored by an earlier version
+            value = _LATER[name](facts, wanted)
         array = _array(name, value, "account: ")
         array = array.reshape(wanted) if 0 in wanted and not array.size else array
         if array.shape != wanted:
@@ -203,22 +201,56 @@ def _sizes(axes: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sizes[axis] for axis in axes if axis in sizes)
 
 
-def _arrays(stored: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-    shape = _array("values", stored["values"]).shape
+# Fields of contributions that earlier versions did not store
+_LATER: Mapping[str, Any] = {
+    "base_errors": lambda facts, wanted: np.full(wanted, np.nan),  # noqa: ARG005
+    "row_converged": lambda facts, wanted: accurate(facts).reshape(wanted),
+}
+
+
+def _coefficients(stored: Any) -> tuple[Coefficients | None, tuple[int, ...] | None]:
+    """Return coefficients with arrays that are read-only, and the shape of the values; None without any."""
+    if stored is None:
+        return None, None
+    if not isinstance(stored, Coefficients):
+        raise InputError(f"coefficients is {type(stored).__name__}; pass Coefficients")
+    facts = stored.stored
+    shape = _array("values", facts["values"]).shape
     if len(shape) not in (2, 3):
         raise InputError(
             f"values has shape {shape}; pass (rows, features) for one output or "
             "(rows, features, outputs) for several"
         )
-    absent = {name for name in _OPTIONAL if stored[name] is None}
-    arrays = {name: _array(name, stored[name]) for name in ARRAYS if name not in absent}
-    if "fidelity" in arrays and "fidelity_errors" in absent:
+    arrays = _arrays(facts, COEFFICIENT_AXES, shape, "values")
+    if "fidelity" in arrays and "fidelity_errors" not in arrays:
         arrays["fidelity_errors"] = np.zeros_like(arrays["fidelity"])
+        arrays["fidelity_errors"].flags.writeable = False
+    if (arrays["standard_errors"] < 0).any():
+        raise InputError("standard_errors has negative entries; use 0 where a value is exact")
+    controls = facts["controls"]
+    controls = None if controls is None else _texts("controls", controls, shape[0])
+    return Coefficients(**facts | arrays | {"controls": controls}), shape
+
+
+def _shape(stored: Mapping[str, Any]) -> tuple[int, ...]:
+    """The shape of values, of an explanation that has no coefficients."""
+    if stored["contributions"] is None:
+        raise InputError("an explanation has coefficients or contributions; pass one of them, or both")
+    predictions = _array("predictions", stored["predictions"]).shape
+    return (*predictions[:1], len(_entries("feature_names", stored["feature_names"], None)), *predictions[1:])
+
+
+def _arrays(
+    stored: Mapping[str, Any], axes: Mapping[str, str], shape: tuple[int, ...], whose: str
+) -> dict[str, NDArray[Any]]:
+    arrays = {
+        name: _array(name, stored[name]) for name in axes if not (name in _OPTIONAL and stored[name] is None)
+    }
     for name, array in arrays.items():
-        wanted = _sizes(ARRAYS[name], shape)
+        wanted = _sizes(axes[name], shape)
         if array.shape != wanted:
             raise InputError(
-                f"{name} has shape {array.shape} but values has shape {shape}; "
+                f"{name} has shape {array.shape} but {whose} has shape {shape}; "
                 f"pass {name} with the shape {wanted}"
             )
         array.flags.writeable = False

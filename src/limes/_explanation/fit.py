@@ -9,8 +9,8 @@ each sum the best function of its kind. Each term explains a share of Var_w f, a
 coefficient compares the row's cell with the average of the others, one number of this curve.
 
 An explainer attaches a `Fit`: a selection of rows, features and outputs of its `RowFits`, which compute row
-by row and cache. The fields of an explanation that depend on it are ``left_to_fit``: they are computed, and
-the `RowFits` are made, when they are first read. JSON and pickles store the numbers, not the fit.
+by row and cache. What depends on it is computed, and the `RowFits` are made, when it is first read. JSON and
+pickles store the numbers, not the fit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, overload
 
 import numpy as np
 
-from limes._explanation.contributions import Contributions
+from limes._explanation.attribution import Contributions, accurate, given
 from limes._explanation.drawing import Card, Printable, drawer
 from limes._explanation.selection import shown_of
 from limes._explanation.wording import difference
@@ -451,8 +451,10 @@ class Fit:
             base = np.empty((0, len(self.outputs)) if self.several else 0)
             values = np.empty((0, len(self.features), *base.shape[1:]))
             numbers = dict.fromkeys(("values", "standard_errors", "alone", "last"), values)
-            calls = np.empty(0, dtype=np.int64)
-            return Contributions(base_values=base, base_errors=base, calls=calls, **numbers)
+            calls, converged = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.bool_)
+            return Contributions(
+                base_values=base, base_errors=base, calls=calls, row_converged=converged, **numbers
+            )
         return self._chosen_from(self.make().contributions(self.rows.tolist()))
 
     def exact_contributions(self) -> Contributions | None:
@@ -484,6 +486,7 @@ class Fit:
             base_errors=self._chosen(computed.base_errors),
             standard_errors=numbers.pop("errors"),
             calls=computed.calls,
+            row_converged=accurate({"values": computed.values, "standard_errors": computed.errors}),
             **numbers,
         )
 
@@ -505,38 +508,19 @@ class Fit:
         return values, errors
 
 
-class _LeftToFit:
-    """A field that is computed, with the other ones that its fit computes, when it is first read."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, explanation: Any, owner: type) -> Any:
-        if explanation is None:
-            return None  # the default of the dataclass
-        state = vars(explanation)
-        # threads may compute it at the same time, and get the same numbers
-        if state[self._name] is None and explanation.fit is not None:
-            state["fidelity"], state["fidelity_errors"] = explanation.fit.fidelity()
-        return state[self._name]
-
-    def __set__(self, explanation: Any, value: Any) -> None:
-        vars(explanation)[self._name] = value
-
-
 def fidelity_at(explanation: Any, row: int, output: int) -> tuple[float, float]:
     """R² of one row and output of an explanation and its standard error; no other row is computed."""
-    state = vars(explanation)
-    if state["fidelity"] is None:
+    stored = explanation.coefficients.stored
+    if stored["fidelity"] is None:
         numbers = explanation.fit.of_row(row)
     else:
-        numbers = tuple(np.reshape(state[name][row], -1) for name in ("fidelity", "fidelity_errors"))
+        numbers = tuple(np.reshape(stored[name][row], -1) for name in ("fidelity", "fidelity_errors"))
     return float(numbers[0][output]), float(numbers[1][output])
 
 
 def account_at(explanation: Any, rows: Sequence[int]) -> Contributions | None:
     """The contributions of rows that are known, or quick without a call of the model."""
-    computed: Contributions | None = explanation.account
+    computed: Contributions | None = given(explanation, "contributions")
     if computed is None:
         return None if explanation.fit is None else explanation.fit.account(rows)
     return computed.at(rows)
@@ -567,8 +551,3 @@ def effects_at(
             if not np.isnan(shares).all():
                 hidden[i] = shares
     return values, errors, hidden
-
-
-def left_to_fit() -> Any:
-    """A field of an explanation that may be None, and is then computed by its ``fit``."""
-    return _LeftToFit()

@@ -45,7 +45,8 @@ _DIGITS = 308
 
 
 def dumps(fields: Mapping[str, Any]) -> str:
-    head = {"format": FORMAT, "version": VERSION, "shape": list(fields["values"].shape)}
+    n, *k = fields["predictions"].shape
+    head = {"format": FORMAT, "version": VERSION, "shape": [n, len(fields["feature_names"]), *k]}
     body = {name: jsonable(value) for name, value in fields.items()}
     body[_KINDS] = [[[w.code, *w.outputs] for w in row] for row in fields["row_warnings"]]
     return json.dumps({**head, **body}, allow_nan=False, separators=(",", ":"))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from limes._explanation.attribution import given
 from limes._explanation.fit import effects_at
 from limes._explanation.view import PARTIAL_FIT, SURE, accuracy, bar_units, shown_outputs, with_outputs
 from limes._explanation.wording import count
@@ -57,6 +58,16 @@ CODES: Mapping[str, str] = {
 }
 
 
+# Codes of warnings that are about one of the two readings alone
+_OF_COEFFICIENTS = frozenset(
+    (
+        *("other side", "no probability", "far", "combinations", "hidden effect", "errors", "tolerance"),
+        *("few rows", "collinear", "hardly changed", "sampled", "order", "on an edge", "rule"),
+    )
+)
+_OF_CONTRIBUTIONS = frozenset(("contributions",))
+
+
 class RowWarning(str):
     """A warning about a row; its ``code`` is one of ``CODES``, its ``outputs`` are names, none for all."""
 
@@ -74,6 +85,13 @@ class RowWarning(str):
     def about(cls, outputs: Sequence[str], sentence: str, code: str) -> RowWarning:
         """A sentence about some of several outputs, whose names it ends with."""
         return cls(f"{sentence}{_named(outputs)}", code, outputs)
+
+    @property
+    def reading(self) -> str:
+        """The reading that it is about, "coefficients" or "contributions"; "" for both."""
+        if self.code in _OF_COEFFICIENTS:
+            return "coefficients"
+        return "contributions" if self.code in _OF_CONTRIBUTIONS else ""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RowWarning, (str(self), self.code, self.outputs)
@@ -122,11 +140,13 @@ _SAY_IT_ALREADY = ("errors", "unchanged", "cut short", "tolerance", "rule")
 
 def completed(explanation: Explanation, record: Record) -> Record:
     """The record of every row with what the finished explanation adds to it."""
+    if given(explanation, "coefficients") is None:
+        return record
     numbers = effects_at(explanation)
     combinations, hidden = _combinations(explanation, *numbers[:2]), _hidden_effects(explanation, numbers[2])
     short = {
         i
-        for i in np.flatnonzero(~explanation.row_converged).tolist()
+        for i in np.flatnonzero(~explanation.coefficients.row_converged).tolist()
         if not any(warning.code in _SAY_IT_ALREADY for warning in record[i])
     }
     rows = [*record]
@@ -140,7 +160,7 @@ def completed(explanation: Explanation, record: Record) -> Record:
 
 def _inaccurate(explanation: Explanation, row: int) -> tuple[RowWarning, ...]:
     """Warn that errors are larger than agreed; nothing where there are no errors."""
-    if np.isnan(explanation.standard_errors[row]).all():
+    if np.isnan(explanation.coefficients.standard_errors[row]).all():
         return ()
     shared = 0 if explanation.shared_calls is None else explanation.shared_calls[row]
     calls = int(explanation.calls[row] + shared)
@@ -178,7 +198,7 @@ def _combinations(
     explanation: Explanation, captured: Floats, errors: Floats
 ) -> dict[int, tuple[RowWarning, ...]]:
     """Warn where whole effects capture little, of models whose effects have a closed form."""
-    errors_at_rows = np.abs(with_outputs(explanation.local_errors, explanation))
+    errors_at_rows = np.abs(with_outputs(explanation.coefficients.local_errors, explanation))
     misses = errors_at_rows > _QUARTER * largest_bars(explanation)
     little = misses & (captured + SURE * errors < PARTIAL_FIT)
     by_row, shown = {}, shown_outputs(explanation)
@@ -200,7 +220,8 @@ def largest_bars(explanation: Explanation) -> Floats:
     of_all: Floats | None = vars(explanation).get("_largest")
     if of_all is not None:
         return of_all
-    bars = np.abs(with_outputs(explanation.values, explanation) * bar_units(explanation)[..., None])
+    values = explanation.coefficients.values
+    bars = np.abs(with_outputs(values, explanation) * bar_units(explanation)[..., None])
     return np.asarray(bars.max(axis=1, initial=0.0))
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limes._explanation.attribution import changed
 from limes._explanation.fit import additive_at, fidelity_at
 from limes._explanation.rules import Certificate, certificate_sentences
 from limes._explanation.selection import by_size, name_positions, shown_of
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from limes._arrays import Floats
     from limes._explanation import Explanation
-    from limes._explanation.contributions import Contributions
+    from limes._explanation.attribution import Contributions
     from limes._explanation.record import RowWarning
 
 # Where the model has the base, to which contributions are added
@@ -254,8 +255,9 @@ def coloured(explanation: Explanation, row: int, view: RowView) -> Explanation:
     one = explanation[row]
     if view.account is None:
         return one
-    names = ("values", "standard_errors")
-    return replace(one, **{name: getattr(view.account, name).reshape(one.values.shape) for name in names})
+    its, shape = one.coefficients, one.coefficients.values.shape
+    values, errors = (each.reshape(shape) for each in (view.account.values, view.account.standard_errors))
+    return changed(one, coefficients=its.changed(values=values, standard_errors=errors))
 
 
 def in_differences(explanation: Explanation) -> Explanation:
@@ -263,12 +265,16 @@ def in_differences(explanation: Explanation) -> Explanation:
     factor = explanation.provenance.get("difference")
     if factor is None:
         return explanation
-    values, weights = factor * explanation.values, np.asarray(explanation.values)
-    return replace(
-        explanation,
+    its = explanation.coefficients
+    values = factor * its.values
+    its = its.changed(
         values=values,
-        standard_errors=factor * explanation.standard_errors,
-        intercepts=explanation.intercepts - (values - weights).sum(axis=1),
+        standard_errors=factor * its.standard_errors,
+        intercepts=its.intercepts - (values - its.values).sum(axis=1),
+    )
+    return changed(
+        explanation,
+        coefficients=its,
         provenance={name: fact for name, fact in explanation.provenance.items() if name != "difference"},
     )
 
@@ -276,10 +282,10 @@ def in_differences(explanation: Explanation) -> Explanation:
 def in_contributions(explanation: Explanation) -> Explanation:
     """Return the explanation with contributions, and the rows' values, for coefficients and conditions."""
     account, names = explanation.contributions, explanation.feature_names
-    return replace(
+    its = explanation.coefficients.changed(values=account.values, standard_errors=account.standard_errors)
+    return changed(
         explanation,
-        values=account.values,
-        standard_errors=account.standard_errors,
+        coefficients=its,
         # pictures are drawn by the conditions of what is shown
         conditions=explanation.conditions
         if "base" in explanation.provenance
@@ -293,7 +299,7 @@ def in_contributions(explanation: Explanation) -> Explanation:
 
 def with_outputs(array: Floats, explanation: Explanation) -> Floats:
     """Return the array with a last axis of outputs, of length one for a single output."""
-    return array[..., None] if explanation.values.ndim == 2 else array
+    return array[..., None] if explanation.coefficients.values.ndim == 2 else array
 
 
 def view_row(
@@ -334,11 +340,15 @@ def _view_output(
     fits = not is_rule or explanation.certificates[row].minimises == "fidelity"
     values, errors = (
         with_outputs(array, explanation)[row, :, output]
-        for array in (explanation.values, explanation.standard_errors)
+        for array in (explanation.coefficients.values, explanation.coefficients.standard_errors)
     )
     prediction, surrogate, intercept = (
         float(with_outputs(array, explanation)[row, output])
-        for array in (explanation.predictions, explanation.surrogate_predictions, explanation.intercepts)
+        for array in (
+            explanation.predictions,
+            explanation.coefficients.surrogate_predictions,
+            explanation.coefficients.intercepts,
+        )
     )
     (deviations,) = bar_units(explanation, [row])
     base, base_error, is_whole = None, 0.0, True
@@ -418,7 +428,10 @@ def bar_units(explanation: Explanation, rows: Any = slice(None)) -> Floats:
 def contributions(explanation: Explanation) -> tuple[Floats, Floats]:
     """Return the contribution of each feature at the rows, and the base to which contributions are added."""
     # the prediction does not depend on a feature whose coefficient is unknown
-    values, base = np.nan_to_num(explanation.values, copy=True, nan=0.0), explanation.intercepts.copy()
+    values, base = (
+        np.nan_to_num(explanation.coefficients.values, copy=True, nan=0.0),
+        explanation.coefficients.intercepts.copy(),
+    )
     for name, facts in slope_facts(explanation).items():
         j = explanation.feature_names.index(name)
         # A slope adds its product with the distance from the mean; the base is the surrogate at the means. A
@@ -595,7 +608,7 @@ def fit_remark(fidelity: float, error: float = 0.0) -> str:
 
 
 def one_line_summary(explanation: Explanation) -> str:
-    n, d = explanation.values.shape[:2]
+    n, d = explanation.coefficients.values.shape[:2]
     several = len(explanation.output_names) > 1
     outputs = f" x {count(len(explanation.output_names), 'output')}" if several else ""
     size = f"{count(n, 'row')} x {count(d, 'feature')}{outputs}, {explanation.method}"

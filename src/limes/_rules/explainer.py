@@ -22,7 +22,9 @@ from limes._explainers.options import SamplingOptions
 from limes._explainers.results import compute_each, fixed_warnings, interrupted, reason_of, score_warnings
 from limes._explainers.tables.table import ids_of
 from limes._explanation import Explanation
+from limes._explanation.attribution import changed
 from limes._explanation.drawing import Described
+from limes._explanation.explanation import from_fields
 from limes._explanation.record import RowWarning
 from limes._explanation.rules import Contrast
 from limes._explanation.wording import holding_text, number, rule_text
@@ -399,7 +401,7 @@ class SparseExplainer(Described):
         if rules:
             around = [near[i] for i in finished]
             explanation = self._to_explanation(model, config, rows[finished], around, rules)
-            explanation = replace(explanation, ids=tuple(names[i] for i in finished))
+            explanation = changed(explanation, ids=tuple(names[i] for i in finished))
         if error is not None or explanation is None:
             raise interrupted(error, explanation, len(rows)) from error
         return explanation
@@ -517,7 +519,7 @@ class SparseExplainer(Described):
         fixed += scores
         refusals = {i: rule.refusal for i, rule in enumerate(rules) if rule.refusal}
         is_share = self._output.method == "predict_proba" and not scores
-        return Explanation(
+        return from_fields(
             values=values,
             standard_errors=errors,
             intercepts=intercepts,

@@ -107,7 +107,7 @@ class Canvas:
             raise InputError(f"max_features={max_features!r}; pass 1 or more")
         facts = len(one.feature_names)
         if one.certificates:
-            facts = max(1, int((one.values != 0).any(axis=0).sum()))
+            facts = max(1, int((one.coefficients.values != 0).any(axis=0).sum()))
         return axes_or_new(self.ax, (7.5, 1.6 + height * min(max_features, facts)))
 
     def write_title(self, axes: Axes, head: str, *rest: str) -> None:

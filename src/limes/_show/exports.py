@@ -13,6 +13,7 @@ import numpy as np
 
 from limes._arrays import is_wide
 from limes._checks import check_choice, did_you_mean, is_count, require
+from limes._explanation.attribution import given
 from limes._explanation.fit import account_at
 from limes._explanation.selection import by_feature, single_row
 from limes._explanation.view import (
@@ -24,7 +25,6 @@ from limes._explanation.view import (
     output_position,
     output_title,
     view_row,
-    with_outputs,
 )
 from limes._explanation.wording import CONFIDENCE, estimate, number
 from limes.exceptions import InputError
@@ -32,18 +32,40 @@ from limes.exceptions import InputError
 if TYPE_CHECKING:
     from limes._arrays import Floats, Ints, Objects
     from limes._explanation import Explanation
-    from limes._explanation.contributions import Contributions
+    from limes._explanation.attribution import Coefficients, Contributions
     from limes._explanation.fit import Effects
 
 _BACKENDS = ("pandas", "polars", "pyarrow")
 
 
 def to_frame(explanation: Explanation, backend: Any, contributions: Any) -> Any:
+    account, its = _account(explanation, contributions), explanation.coefficients
+    columns = {"value": its.values, "standard_error": its.standard_errors}
+    if account is not None:
+        columns |= {
+            "contribution": account.values,
+            "contribution_error": account.standard_errors,
+            "alone": account.alone,
+            "last": account.last,
+            "base": account.base_values,
+        }
+    columns |= {"prediction": explanation.predictions, "fidelity": explanation.fidelity}
+    return _long_frame(explanation, backend, columns)
+
+
+def frame_of_attribution(reading: Contributions | Coefficients, backend: Any) -> Any:
+    """A long frame of one reading alone."""
+    columns = {"value": reading.values, "standard_error": reading.standard_errors}
+    columns |= {"base": reading.base_values, "total": reading.total}
+    return _long_frame(reading.explanation, backend, columns)
+
+
+def _long_frame(explanation: Explanation, backend: Any, arrays: Mapping[str, Floats]) -> Any:
+    """A line a row, feature and output, with these arrays of features, or of rows and outputs."""
     nw = _frames(backend)
-    account = _account(explanation, contributions)
-    values = with_outputs(explanation.values, explanation)
-    _, d, k = values.shape
-    lines = np.arange(values.size)
+    (n, *several), d = explanation.predictions.shape, len(explanation.feature_names)
+    k = several[0] if several else 1
+    lines = np.arange(n * d * k)
     rows, features, outputs = lines // (d * k), lines // k % d, lines % k
     ids = explanation.ids
     whole = all(type(label) is int for label in ids)
@@ -55,14 +77,9 @@ def to_frame(explanation: Explanation, backend: Any, contributions: Any) -> Any:
         texts += (None if cell is None else _encodable(str(cell)) for cell in cells)
 
     def numbers(array: Floats) -> Floats:
-        array = with_outputs(array, explanation)
+        array = array if several else array[..., None]
         whole_rows = array if array.ndim == 3 else array[:, None]
-        return np.ascontiguousarray(np.broadcast_to(whole_rows, values.shape)).reshape(-1)
-
-    def of_account(**names: str) -> dict[str, tuple[Any, Any]]:
-        if account is None:
-            return {}
-        return {name: (nw.Float64(), numbers(getattr(account, key))) for name, key in names.items()}
+        return np.ascontiguousarray(np.broadcast_to(whole_rows, (n, d, k))).reshape(-1)
 
     # few different texts, of which a line has the number
     conditions, places = _numbered(chain.from_iterable(explanation.conditions))
@@ -78,12 +95,7 @@ def to_frame(explanation: Explanation, backend: Any, contributions: Any) -> Any:
         "condition": (nw.Int64(), repeated["condition"][1]),
         "data": (nw.String(), _each(texts, k)),
         "output": (nw.Int64(), outputs),
-        "value": (nw.Float64(), numbers(explanation.values)),
-        "standard_error": (nw.Float64(), numbers(explanation.standard_errors)),
-        **of_account(contribution="values", contribution_error="standard_errors", alone="alone", last="last"),
-        **of_account(base="base_values"),
-        "prediction": (nw.Float64(), numbers(explanation.predictions)),
-        "fidelity": (nw.Float64(), numbers(explanation.fidelity)),
+        **{name: (nw.Float64(), numbers(array)) for name, array in arrays.items()},
     }
     schema = {name: kind for name, (kind, _) in columns.items()}
     frame = nw.from_dict({name: cells for name, (_, cells) in columns.items()}, schema, backend=backend)
@@ -166,9 +178,9 @@ def _encodable(text: str | None) -> str | None:
 
 def to_shap(explanation: Explanation) -> Any:
     shap = require("shap", "to_shap()")
-    several, names = explanation.values.ndim == 3, explanation.output_names
+    several, names = explanation.coefficients.values.ndim == 3, explanation.output_names
     titles = [output_title(explanation, k) for k in range(len(names))]
-    account = explanation.account
+    account = given(explanation, "contributions")
     if account is None and explanation.fit is not None:
         account = explanation.fit.exact_contributions()
     if account is not None:

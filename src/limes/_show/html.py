@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes._checks import is_count
+from limes._explanation.attribution import given
 from limes._explanation.drawing import fact_texts, write_text
 from limes._explanation.fit import account_at
 from limes._explanation.json import from_data_url, to_data_url
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from limes._explanation import Explanation
-    from limes._explanation.contributions import Contributions
+    from limes._explanation.attribution import Contributions
     from limes._explanation.drawing import Card
     from limes._explanation.fit import Effect
     from limes._explanation.rules import Contrast
@@ -134,7 +135,7 @@ def content_of(
     explanation: Explanation, *, account: bool = True, features: int = MAX_FEATURES
 ) -> dict[str, Any]:
     """Return what the template of an explanation needs, with lines of at most some ``features``."""
-    n, d = explanation.values.shape[:2]
+    n, d = explanation.coefficients.values.shape[:2]
     outputs = len(explanation.output_names)
     lines = max(1, outputs * min(d, features))
     if explanation.fit is not None and explanation.fit.has_curves:
@@ -145,7 +146,8 @@ def content_of(
     return {
         "title": title_of(explanation),
         "hidden": (),
-        "method": method_line(explanation) + account_line(explanation, explanation.account or computed),
+        "method": method_line(explanation)
+        + account_line(explanation, given(explanation, "contributions") or computed),
         "sampled": explanation.method == "sampled",
         "meaning": meaning(explanation),
         "rows": rows,
@@ -353,7 +355,7 @@ def tinted_image(explanation: Explanation, row: int, output: int) -> dict[str, A
     image = ImageView.of_output(explanation, output, row, whole=True)
     if image is None:
         return {}
-    largest, sampled = largest_size(explanation.values[row]), explanation.method == "sampled"
+    largest, sampled = largest_size(explanation.coefficients.values[row]), explanation.method == "sampled"
     height, width = image.labels.shape
     top = image.top(_MOST_NUMBERS, "both")
     numbers = zip(image.values.tolist(), image.errors.tolist(), image.opacity(largest).tolist(), strict=True)

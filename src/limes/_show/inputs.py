@@ -9,7 +9,7 @@ are made here.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes._checks import check_choice, did_you_mean, is_count
+from limes._explanation.attribution import changed
 from limes._explanation.json import MAX_PIXELS, from_data_url, labels_from_data_url
 from limes._explanation.selection import by_size
 from limes._explanation.view import output_position, with_outputs
@@ -48,7 +49,7 @@ def of_output(explanation: Explanation, row: int, output: int) -> tuple[list[flo
     """Return coefficients and errors of one row and output."""
     values, errors = (
         with_outputs(numbers, explanation)[row, :, output].tolist()
-        for numbers in (explanation.values, explanation.standard_errors)
+        for numbers in (explanation.coefficients.values, explanation.coefficients.standard_errors)
     )
     return values, errors
 
@@ -65,7 +66,7 @@ def drawn_parts(explanation: Explanation) -> list[tuple[str, Explanation]]:
     if not (isinstance(pictures, dict) and all(isinstance(one, dict) for one in pictures.values())):
         raise InputError("the pictures of this explanation are damaged: they are no texts, series or images")
     rest = {name: fact for name, fact in facts.items() if name != "pictures"}
-    return [(str(name), replace(explanation, provenance=rest | one)) for name, one in pictures.items()]
+    return [(str(name), changed(explanation, provenance=rest | one)) for name, one in pictures.items()]
 
 
 def part_of(explanation: Explanation, part: str | None, fact: str) -> Explanation:
@@ -438,7 +439,7 @@ def side_by_side(
     first.imshow(view.image, interpolation="nearest")
     first.set_axis_off()
     first.set_title(f"image\n({explanation.method})", fontsize=10)
-    largest = largest_size(with_outputs(explanation.values, explanation)[0][:, list(outputs)])
+    largest = largest_size(with_outputs(explanation.coefficients.values, explanation)[0][:, list(outputs)])
     for ax, output in zip(others, outputs, strict=True):
         draw_image(ax, explanation, output, kind=kind, top=top, sign=sign, largest=largest)
     if kind == "overlay":

@@ -329,7 +329,10 @@ class Plots:
         one = _measured(_one_output(self.explanation, output), of)
         j = _feature(one, feature)
         units = bar_units(one)[:, j]
-        y, reach = one.values[:, j] * units, CONFIDENCE * one.standard_errors[:, j] * units
+        y, reach = (
+            one.coefficients.values[:, j] * units,
+            CONFIDENCE * one.coefficients.standard_errors[:, j] * units,
+        )
         axes = axes_or_new(canvas.ax, (7.5, 4.2))
         x, ticks = _places(one.data[:, j])
         axes.axhline(0.0, color=ink(), alpha=0.6, linewidth=0.8, zorder=1)
@@ -549,7 +552,7 @@ class Plots:
 
 
 def _refuse_empty(explanation: Explanation) -> None:
-    if explanation.values.size == 0:
+    if explanation.coefficients.values.size == 0:
         raise InputError(
             f"There is nothing to draw: {len(explanation)} rows and "
             f"{len(explanation.feature_names)} features; draw an explanation that has both"
@@ -591,7 +594,7 @@ def _titled_input(axes: Axes, one: Explanation, title: str | None, of: str) -> A
 
 def _drawn(explanation: Explanation) -> Floats:
     """Return coefficients (n, d), slopes per standard deviation."""
-    return np.asarray(explanation.values * bar_units(explanation))
+    return np.asarray(explanation.coefficients.values * bar_units(explanation))
 
 
 def _per(explanation: Explanation) -> str:

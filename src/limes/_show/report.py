@@ -39,6 +39,7 @@ from limes._diagnostics.bandwidth import placed_grid
 from limes._diagnostics.context import ExactSource
 from limes._diagnostics.diagnosis import Diagnosis, diagnose
 from limes._explanation import Explanation
+from limes._explanation.attribution import given
 from limes._explanation.fit import account_at
 from limes._explanation.rules import certificate_sentences
 from limes._explanation.view import (
@@ -249,11 +250,13 @@ class _Content:
             return self.packer.numbers(np.moveaxis(chosen, (0, -1), (-1, 0)))
 
         return {
-            "values": rows_last(e.values),
-            "errors": rows_last(e.standard_errors) if e.standard_errors.any() else None,
-            "intercepts": rows_last(e.intercepts),
+            "values": rows_last(e.coefficients.values),
+            "errors": rows_last(e.coefficients.standard_errors)
+            if e.coefficients.standard_errors.any()
+            else None,
+            "intercepts": rows_last(e.coefficients.intercepts),
             "predictions": rows_last(e.predictions),
-            "surrogates": rows_last(e.surrogate_predictions),
+            "surrogates": rows_last(e.coefficients.surrogate_predictions),
             "fidelity": rows_last(e.fidelity),
             "fidelityErrors": rows_last(e.fidelity_errors) if e.fidelity_errors.any() else None,
         }
@@ -264,7 +267,7 @@ class _Content:
         parts = []
         for start in range(0, len(e), _ACCOUNTS):
             rows = range(start, min(start + _ACCOUNTS, len(e)))
-            part = account_at(e, rows) if wanted or e.account is not None else None
+            part = account_at(e, rows) if wanted or given(e, "contributions") is not None else None
             if part is None:
                 return None
             parts.append(part)
@@ -337,7 +340,7 @@ class _Content:
         e, packer = self.explanation, self.packer
         if e.fit is None or not e.fit.has_curves:
             return None
-        n, d = e.values.shape[:2]
+        n, d = e.coefficients.values.shape[:2]
         counts = [len(effect.cells) for effect in e[:1, :, outputs].effects[:d]]
         if not wanted or (limited and n * len(outputs) * sum(counts) > _MOST_EFFECTS):
             return {"missing": "The report was written without the whole effects of columns."}

@@ -94,7 +94,7 @@ def lanes(explanation: Explanation, row: int, output: int) -> list[Lane]:
     if not all(isinstance(facts.get(name), dict) for name in ("series", "stretches")):
         return []
     coefficients, _ = of_output(explanation, row, output)
-    largest = largest_size(with_outputs(explanation.values, explanation)[row])
+    largest = largest_size(with_outputs(explanation.coefficients.values, explanation)[row])
     try:
         values = np.array(facts["series"]["values"], dtype=np.float64)
         names = [str(name) for name in facts["series"]["channels"]] or [""]

@@ -169,7 +169,9 @@ def _colour(value: float) -> str:
 def table(explanation: Explanation, width: int) -> Group:
     if len(explanation) == 0:
         return Group(Text(repr(explanation)))
-    view = view_row(explanation, 0, explanation.values.shape[1], account=account_at(explanation, [0]))
+    view = view_row(
+        explanation, 0, explanation.coefficients.values.shape[1], account=account_at(explanation, [0])
+    )
     columns = _fitting([_Column(output) for output in view.outputs], width)
     shown = [column.output for column in columns]
     with_coefficients = True

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from limes._explanation import Explanation
-    from limes._explanation.contributions import Contributions
+    from limes._explanation.attribution import Contributions
 
 _MARKS: dict[str, Any] = {"color": "#777777", "linewidth": 1.0, "zorder": 3}
 _REST = "#a8842c"  # the step that no coefficient explains

@@ -293,6 +293,7 @@ def _is_lime(explanation: Any) -> bool:
 
 
 def _has_values(explanation: Any) -> bool:
+    explanation = getattr(explanation, "coefficients", explanation)
     return hasattr(explanation, "values") and not callable(explanation.values)
 
 
@@ -308,6 +309,7 @@ def _stacked(explanations: Sequence[Any], output: Any) -> Attribution:
 
 
 def _from_values(explanation: Any, output: Any) -> Attribution:
+    explanation = getattr(explanation, "coefficients", explanation)
     values = np.asarray(explanation.values, dtype=np.float64)
     errors = getattr(explanation, "standard_errors", None)
     # a single row of shap has no axis for rows

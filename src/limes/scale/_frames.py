@@ -32,7 +32,7 @@ from limes.exceptions import CellError, InputError, LimesError
 
 if TYPE_CHECKING:
     from limes._explanation import Explanation
-    from limes._explanation.contributions import Contributions
+    from limes._explanation.attribution import Contributions
     from limes._explanation.fit import Fit
 
 # Where some row cannot be explained, rows are tried in blocks of this many before they are halved
@@ -310,7 +310,7 @@ class _Explained(NamedTuple):
             its = explanation.contributions
             numbers = (its.base_values, its.values, its.standard_errors)
             return cls(explanation, *(with_outputs(each, explanation) for each in numbers))
-        values = with_outputs(explanation.values, explanation)
+        values = with_outputs(explanation.coefficients.values, explanation)
         base, contribution = np.full_like(values[:, 0], np.nan), np.full_like(values, np.nan)
         assert explanation.fit is not None  # noqa: S101 - models that are read keep their fits
         for start in range(0, len(values), _TOGETHER):
@@ -395,7 +395,7 @@ def _explained_lines(pieces: Sequence[tuple[Ints, _Explained]], layout: str) -> 
     first = explanations[0]
 
     def joined(name: str) -> Floats:
-        return np.concatenate([with_outputs(getattr(each, name), each) for each in explanations])
+        return np.concatenate([with_outputs(getattr(each.coefficients, name), each) for each in explanations])
 
     accounts = {
         name: np.concatenate([getattr(piece, name) for _, piece in pieces])
@@ -403,12 +403,13 @@ def _explained_lines(pieces: Sequence[tuple[Ints, _Explained]], layout: str) -> 
         if getattr(pieces[0][1], name) is not None
     }
     values = joined("values")
+    predictions = np.concatenate([with_outputs(each.predictions, each) for each in explanations])
     n, d, k = values.shape
     times = 1 if layout == "wide" else d  # lines of a row and output
     methods = [_METHODS.index(method) for each in explanations for method in each.row_methods]
     columns: dict[str, Floats | _Texts] = {
         "output": _Texts(first.output_names, np.tile(np.repeat(np.arange(k), times), n)),
-        "prediction": np.repeat(joined("predictions").ravel(), times),
+        "prediction": np.repeat(predictions.ravel(), times),
         "surrogate": np.repeat(joined("surrogate_predictions").ravel(), times),
         "fidelity": np.repeat(joined("fidelity").ravel(), times),
         "additive_fidelity": np.repeat(

@@ -101,11 +101,15 @@ def test_a_function_of_texts_is_explained_almost_exactly():
     text = " ".join(words)
     exact = limes.TextExplainer(classifier, max_calls=2**14 + 8, method="exact")(text)
     sampled = limes.TextExplainer(classifier, max_calls=512)(text)
-    assert (exact.method, sampled.method, sampled.controls) == ("exact", "sampled", ("logistic",))
-    np.testing.assert_allclose(sampled.values, exact.values, atol=1e-5)
+    assert (exact.method, sampled.method, sampled.coefficients.controls) == (
+        "exact",
+        "sampled",
+        ("logistic",),
+    )
+    np.testing.assert_allclose(sampled.coefficients.values, exact.coefficients.values, atol=1e-5)
     plain = limes.TextExplainer(classifier, max_calls=512, control="none")(text)
     # what is left of the errors allows for answers that 512 calls do not show
-    assert sampled.standard_errors.max() < 0.3 * plain.standard_errors.max()
+    assert sampled.coefficients.standard_errors.max() < 0.3 * plain.coefficients.standard_errors.max()
 
 
 def test_rows_weigh_as_the_mean_variance_of_their_labels():

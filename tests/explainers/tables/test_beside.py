@@ -109,8 +109,8 @@ def compare(explanation, predict, options, nu):
     for i, row in enumerate(ROWS):
         truth = beside.truth(answers, laws_around(row, nu, edges, smooth))
         k = truth.coef.shape[1]
-        compared.add(explanation.values[i].reshape(d, k), 0.0, truth.coef, size)
-        compared.add(explanation.intercepts[i].reshape(k), 0.0, truth.intercept, size)
+        compared.add(explanation.coefficients.values[i].reshape(d, k), 0.0, truth.coef, size)
+        compared.add(explanation.coefficients.intercepts[i].reshape(k), 0.0, truth.intercept, size)
         for name in ("fidelity", "additive_fidelity"):
             expected = truth.r_squared if name == "fidelity" else truth.additive
             numbers, errors = (getattr(explanation, each)[i] for each in (name, f"{name}_errors"))

@@ -95,11 +95,21 @@ def column_of(values):
 
 
 def held(kind, name, e):
-    return explainer(kind, hold=[name])(frame(kind).iloc[:1], progress=False).values[0].tolist().index(0.0)
+    return (
+        explainer(kind, hold=[name])(frame(kind).iloc[:1], progress=False)
+        .coefficients.values[0]
+        .tolist()
+        .index(0.0)
+    )
 
 
 def held_alone(kind, name, e):
-    return explainer(kind, hold=name)(frame(kind).iloc[:1], progress=False).values[0].tolist().index(0.0)
+    return (
+        explainer(kind, hold=name)(frame(kind).iloc[:1], progress=False)
+        .coefficients.values[0]
+        .tolist()
+        .index(0.0)
+    )
 
 
 def categories(kind, name, e):
@@ -121,7 +131,7 @@ def edges(kind, name, e):
 def excluded(kind, name, e):
     literals = limes.Literals.fit(frame(kind))
     rules = limes.SparseExplainer(model, literals=literals, k=2, samples=50, exclude=[name])
-    return rules(frame(kind).iloc[:1], progress=False).values[0].tolist().index(0.0)
+    return rules(frame(kind).iloc[:1], progress=False).coefficients.values[0].tolist().index(0.0)
 
 
 def selected(kind, name, e):
@@ -157,12 +167,12 @@ def coloured(kind, name, e):
 
 def renamed(kind, name, e):
     labels = [t.get_text() for t in e[kind][0].plot.bar(names={name: "NEW"}).get_yticklabels()]
-    order = np.argsort(-np.abs(e[kind].values[0]), kind="stable")
+    order = np.argsort(-np.abs(e[kind].coefficients.values[0]), kind="stable")
     return int(order[["NEW" in label for label in labels].index(True)])
 
 
 def reported(kind, name, e):
-    row = int((e[kind].values != 0).all(axis=1).argmax())  # a coefficient of 0 is no reason
+    row = int((e[kind].coefficients.values != 0).all(axis=1).argmax())  # a coefficient of 0 is no reason
     reasons = e[kind].reasons(3, {name: "SENTENCE"}, row=row)
     return e[kind].feature_names.index(next(r.feature for r in reasons if "SENTENCE" in r))
 
@@ -219,7 +229,7 @@ def test_rows_and_long_tables_are_matched_by_name(kind, explanations):
     np.testing.assert_allclose(result["prediction"], predictions)
     for j, name in enumerate(names(kind)):
         np.testing.assert_allclose(
-            result[f"value_{text_of(name)}"][:5], explanations[kind].values[:, j], atol=1e-9
+            result[f"value_{text_of(name)}"][:5], explanations[kind].coefficients.values[:, j], atol=1e-9
         )
         copied = explain_frame(its, other, keys=[name])
         assert column_of(copied.iloc[:, 0]) == j
@@ -276,7 +286,7 @@ def test_a_tuple_that_is_a_name_and_a_list_of_names_is_refused():
         limes.TabularExplainer(model, table, hold=("a", "b"), max_calls=64)
     for hold, expected in (([("a", "b")], [2]), (["a", "b"], [0, 1])):
         its = limes.TabularExplainer(model, table, hold=hold, max_calls=64)(table.iloc[:1], progress=False)
-        assert np.flatnonzero(its.values[0] == 0).tolist() == expected
+        assert np.flatnonzero(its.coefficients.values[0] == 0).tolist() == expected
 
 
 def test_words_that_are_numbers_leave_numbers_positions():
@@ -290,7 +300,7 @@ def test_words_that_are_numbers_leave_numbers_positions():
 def test_largest_features_are_positions_whatever_their_names(explanations):
     for kind in ("numbers in another order", "numbers from 1", "negative numbers"):
         e = explanations[kind]
-        assert column_of(e.top(1).data) == int(np.abs(e.values).sum(axis=0).argmax())
+        assert column_of(e.top(1).data) == int(np.abs(e.coefficients.values).sum(axis=0).argmax())
 
 
 def test_no_option_is_no_name():

@@ -84,7 +84,7 @@ def test_fidelity_effects_and_interactions_are_those_of_enumeration(name, option
     ]
     mean = w @ f
     variance = w @ (f - mean) ** 2
-    coef = explanation.values[0].reshape(4, -1)
+    coef = explanation.coefficients.values[0].reshape(4, -1)
     g = (cells == current).astype(float) @ coef
     # of coefficients that are not least squares too: what is left beside any constant
     remaining = f - g - w @ (f - g)
@@ -208,7 +208,7 @@ def test_fidelity_is_that_of_many_draws(name, options):
     form = limes.models.read(model, **output)
     assert not isinstance(form, BlackBox)
     design = explainer.design(X[0])
-    coef = explanation.values[0].reshape(5, -1)
+    coef = explanation.coefficients.values[0].reshape(5, -1)
     x, h = design.draw(np.random.default_rng(0).random((DRAWS, 5)))
     f = form.predict(x).reshape(DRAWS, -1)
     remaining = f - h @ coef
@@ -386,7 +386,7 @@ def test_effects_by_name_and_as_a_frame():
     # the coefficient is the row's cell against the others: one number of the curve
     outside = np.where(np.arange(len(one.cells)) == one.current, 0.0, one.masses)
     assert one.values[one.current] - outside @ one.values / outside.sum() == pytest.approx(
-        explanation.values[1, 1, 0]
+        explanation.coefficients.values[1, 1, 0]
     )
     with pytest.raises(InputError, match="pick a row and an output"):
         effects["x1"]
@@ -456,7 +456,7 @@ def test_slopes_have_effects_in_slices_of_their_law(model):
             assert effect.masses[b] == pytest.approx(inside.sum())
             expected = inside @ f / inside.sum() - mean
             assert effect.values[b] == pytest.approx(expected, abs=EXACT * np.abs(f).max())
-        line = explanation.values[0, j] * grid[:, j]
+        line = explanation.coefficients.values[0, j] * grid[:, j]
         inside = np.array([(w * (cell == b)) @ line / w[cell == b].sum() for b in range(len(effect.cells))])
         steps = effect.values - (inside - w @ line)
         additive += line - w @ line + steps[cell]
@@ -508,7 +508,7 @@ def test_r_squared_is_unknown_where_draws_miss_rows_of_exact_coefficients():
     explainer = limes.TabularExplainer(forest, table, bins=None, bandwidth=0.01)
     narrow, variances = explainer(rows), variance.ForestVariance(limes.models.read(forest), np.ones(1))
     for row, coef, fidelity, error in zip(
-        rows, narrow.values, narrow.fidelity, narrow.fidelity_errors, strict=True
+        rows, narrow.coefficients.values, narrow.fidelity, narrow.fidelity_errors, strict=True
     ):
         design = explainer.design(row)
         truth = coef @ design.gamma(coef) / variances.variance(design)[0]

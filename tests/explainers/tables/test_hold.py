@@ -72,11 +72,14 @@ def test_held_columns_are_those_of_enumeration(name, options):
     assert explanation.method == "exact"
     for i, row in enumerate(LEVELS[:5]):
         intercept, coef, r2 = enumerated(predict, row, **options)
-        values, size = explanation.values[i].reshape(4, -1), np.abs(coef).max()
+        values, size = explanation.coefficients.values[i].reshape(4, -1), np.abs(coef).max()
         np.testing.assert_allclose(values, coef, rtol=0, atol=oracle.EXACT * max(size, 1.0))
         assert not values[HELD].any()
         np.testing.assert_allclose(
-            np.reshape(explanation.intercepts[i], -1), intercept, rtol=0, atol=oracle.EXACT * max(size, 1.0)
+            np.reshape(explanation.coefficients.intercepts[i], -1),
+            intercept,
+            rtol=0,
+            atol=oracle.EXACT * max(size, 1.0),
         )
         gap = np.abs(np.reshape(explanation.fidelity[i], -1) - r2)
         assert (gap <= 1e-9 + oracle.Z_LIMIT * np.reshape(explanation.fidelity_errors[i], -1)).all()
@@ -101,9 +104,12 @@ def test_a_black_box_is_sampled_around_the_held_values():
         explanation = explainer(LEVELS[:1], progress=False)
         assert explanation.method == "sampled"
         _, coef, _ = enumerated(model, LEVELS[0])
-        free = explanation.standard_errors[0] > 0
+        free = explanation.coefficients.standard_errors[0] > 0
         assert free.tolist() == [True, False, False, True]
-        z += ((explanation.values[0] - coef[:, 0])[free] / explanation.standard_errors[0][free]).tolist()
+        z += (
+            (explanation.coefficients.values[0] - coef[:, 0])[free]
+            / explanation.coefficients.standard_errors[0][free]
+        ).tolist()
     assert np.abs(z).max() < oracle.Z_LIMIT
 
 
@@ -121,8 +127,12 @@ def test_holding_a_number_is_a_background_that_has_its_value_alone(model, option
         same = X.copy()
         same[:, 1] = X[i, 1]
         expected = limes.TabularExplainer(model, same, **options)(X[[i]], progress=False)
-        np.testing.assert_allclose(explanation.values[i], expected.values[0], rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(explanation.intercepts[i], expected.intercepts[0], rtol=1e-9)
+        np.testing.assert_allclose(
+            explanation.coefficients.values[i], expected.coefficients.values[0], rtol=1e-9, atol=1e-12
+        )
+        np.testing.assert_allclose(
+            explanation.coefficients.intercepts[i], expected.coefficients.intercepts[0], rtol=1e-9
+        )
         assert explanation.conditions[i][1] == f"x1 = {X[i, 1]:.6g}"
 
 
@@ -140,8 +150,8 @@ def test_held_columns_go_by_name_and_are_stated():
     assert explanation.provenance["hold"] == ["b", "sex"]
     assert explanation.conditions[0][4] == f"sex = {frame.sex[0]}"
     assert explanation.conditions[0][1] == f"b = {frame.b[0]:g}"
-    assert not explanation[:, ["sex", "b"]].values.any()
-    assert not explanation[:, ["sex", "b"]].standard_errors.any()
+    assert not explanation[:, ["sex", "b"]].coefficients.values.any()
+    assert not explanation[:, ["sex", "b"]].coefficients.standard_errors.any()
     limes.diagnose(explanation)
     assert explanation.to_html()
 

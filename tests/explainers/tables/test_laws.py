@@ -36,8 +36,8 @@ def test_statistics_of_bins_give_the_design_of_these_statistics():
     )
     expected = limes.limit(design, limes.models.read(TREE))
     explanation = limes.TabularExplainer(TREE, X, bins=list(STATISTICS), bandwidth=0.7)(row)
-    np.testing.assert_allclose(explanation.values[0], expected.coef, rtol=EXACT)
-    np.testing.assert_allclose(explanation.intercepts[0], expected.intercept, rtol=EXACT)
+    np.testing.assert_allclose(explanation.coefficients.values[0], expected.coef, rtol=EXACT)
+    np.testing.assert_allclose(explanation.coefficients.intercepts[0], expected.intercept, rtol=EXACT)
     assert explanation.conditions[0] == ("-1 < x0 <= 0.5", "x1 > 0")
 
 
@@ -66,8 +66,8 @@ def test_the_design_at_a_row_explains_it(bins):
     explainer = limes.TabularExplainer(TREE, X, bins=bins)
     explanation, design = explainer(X[3]), explainer.design(X[3])
     expected = limes.limit(design, limes.models.read(TREE))
-    np.testing.assert_allclose(explanation.values[0], expected.coef, rtol=EXACT)
-    mean = explanation.intercepts[0] + explanation.values[0] @ design.inclusion
+    np.testing.assert_allclose(explanation.coefficients.values[0], expected.coef, rtol=EXACT)
+    mean = explanation.coefficients.intercepts[0] + explanation.coefficients.values[0] @ design.inclusion
     rows, features = design.draw(np.random.default_rng(0).random((20_000, 2)))
     # four standard errors of a mean of 20,000
     np.testing.assert_allclose(TREE.predict(rows).mean(), mean, atol=4 * TREE.predict(rows).std() / 141)

@@ -32,7 +32,7 @@ def test_every_row_on_the_other_side_is_warned_of_and_no_other(output):
     threshold = 0.5 if output is None else 0.0
     f, g = (
         numbers if numbers.ndim == 1 else numbers[:, 1]
-        for numbers in (explanation.predictions, explanation.surrogate_predictions)
+        for numbers in (explanation.predictions, explanation.coefficients.surrogate_predictions)
     )
     expected = (f > threshold) != (g > threshold)
     if output is None:
@@ -56,7 +56,7 @@ def test_two_of_several_classes_are_each_warned_of():
     rows = rows[:, [0, 6, 9, 12]]
     model = LogisticRegression(max_iter=10_000, C=5.0).fit(rows, classes)
     both = limes.TabularExplainer(model, rows, output=[0, 2])(rows[::3], progress=False)
-    f, g = both.predictions, both.surrogate_predictions
+    f, g = both.predictions, both.coefficients.surrogate_predictions
     expected = ((f > 0.5) != (g > 0.5)) | (g < 0) | (g > 1)
     assert expected[:, 0].sum() >= 3
     warned = [{name for w in row if SAYS in w for name in w.outputs} for row in both.row_warnings]
@@ -116,7 +116,7 @@ def test_answers_that_are_probabilities_at_some_rows_only_have_no_threshold():
 def test_another_threshold_decides():
     explainer = limes.TabularExplainer(FOREST, X, threshold=0.3)
     explanation = explainer(X[:300], progress=False)
-    f, g = explanation.predictions[:, 1], explanation.surrogate_predictions[:, 1]
+    f, g = explanation.predictions[:, 1], explanation.coefficients.surrogate_predictions[:, 1]
     is_across = np.array([any(w.code == "other side" for w in row) for row in explanation.row_warnings])
     np.testing.assert_array_equal(is_across, (f > 0.3) != (g > 0.3))
     assert any("the other side of 0.3" in text for text in explanation.warnings)
@@ -125,7 +125,7 @@ def test_another_threshold_decides():
 def test_regressions_have_a_threshold_if_it_is_given():
     model = RandomForestRegressor(20, max_depth=6, random_state=0).fit(X, X[:, 0] * X[:, 1])
     explanation = limes.TabularExplainer(model, X, threshold=0.2)(X[:200], progress=False)
-    f, g = explanation.predictions, explanation.surrogate_predictions
+    f, g = explanation.predictions, explanation.coefficients.surrogate_predictions
     is_across = np.array([any(w.code == "other side" for w in row) for row in explanation.row_warnings])
     np.testing.assert_array_equal(is_across, (f > 0.2) != (g > 0.2))
     assert 5 < is_across.sum() < 150
@@ -140,7 +140,9 @@ def test_a_threshold_is_a_number(threshold):
 def test_warnings_of_combinations_are_of_rows_that_effects_and_bars_miss():
     model = RandomForestRegressor(30, max_depth=7, random_state=0).fit(X, X[:, 0] * X[:, 1] * X[:, 2])
     explanation = limes.TabularExplainer(model, X)(X[:200], progress=False)
-    missed = np.abs(explanation.local_errors) > 0.25 * np.abs(explanation.values).max(axis=1)
+    missed = np.abs(explanation.coefficients.local_errors) > 0.25 * np.abs(
+        explanation.coefficients.values
+    ).max(axis=1)
     expected = missed & (explanation.additive_fidelity + 2 * explanation.additive_fidelity_errors < 0.5)
     warned = np.array([any(w.code == "combinations" for w in row) for row in explanation.row_warnings])
     np.testing.assert_array_equal(warned, expected)

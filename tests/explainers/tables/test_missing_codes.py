@@ -69,7 +69,7 @@ def test_coefficients_are_those_of_enumeration(row):
         inside, outside = (
             np.average(f[z[:, j] == side], weights=weights[z[:, j] == side]) for side in (True, False)
         )
-        assert explanation.values[0, j] == pytest.approx(inside - outside, rel=1e-9)
+        assert explanation.coefficients.values[0, j] == pytest.approx(inside - outside, rel=1e-9)
 
 
 def test_the_law_of_a_code_is_the_code():

@@ -71,10 +71,10 @@ def test_slope_and_indicator_are_those_of_a_fit_of_both(name, row):
     for j in range(3):
         lacks = np.isnan(X[row, j])
         expected = indicators[varies.index(j)] if lacks else slopes[j]
-        assert oracle.error(explanation.values[0, j], expected, size) < oracle.EXACT
+        assert oracle.error(explanation.coefficients.values[0, j], expected, size) < oracle.EXACT
         assert explanation.conditions[0][j] == (f"x{j} is missing" if lacks else f"x{j}")
     features = np.where(np.isnan(X[row]), missing, filled)
-    remaining = f - features @ explanation.values[0]
+    remaining = f - features @ explanation.coefficients.values[0]
     variance = w @ (f - w @ f) ** 2
     expected = 1.0 - (w @ remaining**2 - (w @ remaining) ** 2) / variance
     gap = abs(explanation.fidelity[0] - expected)
@@ -118,8 +118,8 @@ def test_sampled_slopes_lie_within_their_errors_of_exact_ones():
         lambda x: model.predict(x), X, bins=None, method="sampled", control="none", max_calls=2048
     )(X[[PRESENT, MISSING]], progress=False)
     assert sampled.method == "sampled"
-    gap = np.abs(sampled.values - exact.values)
-    assert (gap <= oracle.Z_LIMIT * sampled.standard_errors).all()
+    gap = np.abs(sampled.coefficients.values - exact.coefficients.values)
+    assert (gap <= oracle.Z_LIMIT * sampled.coefficients.standard_errors).all()
     assert np.isfinite(sampled.fidelity).all()
     assert np.isfinite(limes.diagnose(exact).rows[0].measures[0].value)
 
@@ -131,5 +131,5 @@ def test_a_ridge_shrinks_a_slope_per_deviation_and_an_indicator_as_it_is():
         model = clone(MODELS["imputed"]).fit(X * scale, Y)
         explainer = limes.TabularExplainer(model, X * scale, bins=None, ridge=50.0, method="exact")
         explanation = explainer(X[[PRESENT, MISSING]] * scale, progress=False)
-        bars.append(explanation.values * bar_units(explanation))
+        bars.append(explanation.coefficients.values * bar_units(explanation))
     assert bars[1] == pytest.approx(bars[0], rel=oracle.EXACT)

@@ -27,7 +27,7 @@ def test_a_bound_method_is_read_as_its_model():
     plain, bound = (limes.TabularExplainer(m, X)(X.iloc[:3]) for m in (FOREST, FOREST.predict_proba))
     assert bound.method == "exact"
     assert bound.output_names == ("Bad", "Good")
-    np.testing.assert_array_equal(bound.values, plain.values)
+    np.testing.assert_array_equal(bound.coefficients.values, plain.coefficients.values)
 
 
 @pytest.mark.parametrize(("output", "name"), [(1, "Good"), ("Bad", "Bad"), ([0, 1], "Bad")])
@@ -72,7 +72,7 @@ def test_one_bad_row_does_not_cost_the_others():
     assert "2 of 5 rows have no explanation" in " ".join(str(explanation).split())
     assert "2 of 5 rows have no explanation" in explanation.to_html()
     whole = limes.TabularExplainer(FOREST, X)(X.iloc[:5])
-    np.testing.assert_array_equal(explanation.values, whole.values[[0, 2, 4]])
+    np.testing.assert_array_equal(explanation.coefficients.values, whole.coefficients.values[[0, 2, 4]])
     with pytest.raises(InputError, match="no row can be explained"):
         limes.TabularExplainer(FOREST, X, errors="row")(rows.iloc[[1, 3]])
     with pytest.raises(InputError, match="row 3"):

@@ -68,12 +68,15 @@ def test_a_new_category_is_explained_as_the_model_treats_it(model, encoder):
         "Martian",
     )
     expected = np.stack([enumerated(model.predict, row) for _, row in ROWS.iterrows()])
-    np.testing.assert_allclose(explanation.values, expected, rtol=0, atol=oracle.EXACT)
+    np.testing.assert_allclose(explanation.coefficients.values, expected, rtol=0, atol=oracle.EXACT)
     np.testing.assert_allclose(explanation.predictions, model.predict(ROWS), rtol=oracle.EXACT)
     # other rows are explained as without it
     others = explainer(ROWS.iloc[[0, 2, 3]], progress=False)
     np.testing.assert_allclose(
-        explanation[[0, 2, 3]].values, others.values, rtol=oracle.EXACT, atol=oracle.EXACT
+        explanation[[0, 2, 3]].coefficients.values,
+        others.coefficients.values,
+        rtol=oracle.EXACT,
+        atol=oracle.EXACT,
     )
     assert limes.diagnose(explanation, progress=False)
     assert "Martian" in explanation.to_html()
@@ -86,7 +89,9 @@ def test_classes_and_other_kinds_of_tables():
 
     for kind in (pl.from_pandas, lambda frame: frame.astype("string")):
         explanation = limes.TabularExplainer(model, kind(TABLE))(kind(ROWS), progress=False)
-        np.testing.assert_allclose(explanation.values, expected.values, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            explanation.coefficients.values, expected.coefficients.values, rtol=1e-9, atol=1e-12
+        )
     missing = TABLE.copy()
     missing.loc[5, "race"] = None
     model = make_pipeline(make_column_transformer((IGNORES, [*TABLE])), Ridge()).fit(missing, ANSWERS)
@@ -129,4 +134,4 @@ def test_a_model_that_is_fitted_again_is_read_again():
     result = explainer(ROWS, progress=False)
     np.testing.assert_allclose(result.predictions, model.predict(ROWS), rtol=oracle.EXACT)
     expected = np.stack([enumerated(model.predict, row) for _, row in ROWS.iterrows()])
-    np.testing.assert_allclose(result.values, expected, rtol=0, atol=oracle.EXACT)
+    np.testing.assert_allclose(result.coefficients.values, expected, rtol=0, atol=oracle.EXACT)

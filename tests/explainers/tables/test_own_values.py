@@ -148,9 +148,9 @@ def test_a_name_of_a_law_is_that_of_both_readings():
         limes.TabularExplainer(model, frame, **law)(frame.iloc[:4], progress=False)
         for law in ({}, {"law": "truncnorm"}, {"law": "empirical"})
     )
-    assert (ours.values == normal.values).all()
+    assert (ours.coefficients.values == normal.coefficients.values).all()
     assert (ours.fidelity == normal.fidelity).all()
-    assert (ours.values != empirical.values).any()
+    assert (ours.coefficients.values != empirical.coefficients.values).any()
     assert np.allclose(ours.contributions.values, empirical.contributions.values, rtol=0, atol=1e-12)
     assert not np.allclose(ours.contributions.values, normal.contributions.values, rtol=0, atol=1e-3)
     assert (ours.provenance["law"], ours.provenance["law of contributions"]) == ("truncnorm", "empirical")
@@ -280,7 +280,7 @@ def test_statistics_take_distinct_values_and_their_shares():
     same = np.allclose(from_values.contributions.values, learnt.contributions.values, rtol=0, atol=1e-12)
     assert same
     assert not np.allclose(without.contributions.values, learnt.contributions.values, rtol=0, atol=1e-3)
-    assert (from_values.values == without.values).all()
+    assert (from_values.coefficients.values == without.coefficients.values).all()
     for wrong in (
         {"values": [1.0, 2.0], "shares": [1.0]},
         {"values": [1.0], "shares": [0.0]},

@@ -52,7 +52,7 @@ def test_a_column_without_a_value_is_a_single_cell(bins):
     model = HistGradientBoostingRegressor(max_iter=3).fit(X.iloc[:100, :3], Y[:100])
     explanation = limes.TabularExplainer(model, table, bins=bins)(table.iloc[[0]], progress=False)
     assert explanation.conditions[0][0] == "age is missing"
-    assert explanation.values[0, 0] == 0.0
+    assert explanation.coefficients.values[0, 0] == 0.0
 
 
 def test_an_unknown_class_and_a_model_for_an_explanation_are_refused():

@@ -136,17 +136,21 @@ def test_explained_as_the_numbers_of_the_cells(table, start, options):
     np.testing.assert_allclose(explanation.predictions, expected.predictions, rtol=1e-9)
     # periods and dates have edges between them: other bins, the same values in them
     if not whole or options:
-        np.testing.assert_allclose(explanation.values, expected.values, rtol=2e-4, atol=1e-6)
+        np.testing.assert_allclose(
+            explanation.coefficients.values, expected.coefficients.values, rtol=2e-4, atol=1e-6
+        )
     else:
-        errors = np.hypot(explanation.standard_errors, expected.standard_errors)
-        assert (np.abs(explanation.values - expected.values) < 5 * errors + 0.05).all()
-    assert np.abs(explanation.values[0, 1]) > 5e-4
+        errors = np.hypot(explanation.coefficients.standard_errors, expected.coefficients.standard_errors)
+        assert (
+            np.abs(explanation.coefficients.values - expected.coefficients.values) < 5 * errors + 0.05
+        ).all()
+    assert np.abs(explanation.coefficients.values[0, 1]) > 5e-4
     if options != {"bins": None}:
         condition = explanation.conditions[0][1]
         assert "t" in condition.split()
         assert start in condition
     one = limes.TabularExplainer(of_cells, table, **CALLS, **options)({"x": X[3], "t": cells_of(table)[3]})
-    np.testing.assert_array_equal(one.values, explanation.values)
+    np.testing.assert_array_equal(one.coefficients.values, explanation.coefficients.values)
 
 
 @TABLE
@@ -174,7 +178,7 @@ def test_missing_times_are_a_cell():
     explainer = limes.TabularExplainer(lambda q: q["t"].isna().to_numpy() * 2.0, table, max_calls=1024)
     explanation = explainer(table.iloc[[3]])
     assert explanation.conditions[0][1] == "t is missing"
-    np.testing.assert_allclose(explanation.values[0], [0.0, 2.0], atol=1e-7)
+    np.testing.assert_allclose(explanation.coefficients.values[0], [0.0, 2.0], atol=1e-7)
     assert explanation.data[0, 1] is None
 
 
@@ -217,7 +221,7 @@ def test_dates_are_never_rounded_into_another_bin():
     row = int(np.argmin(DAYS))
     explanation = explainer(table.iloc[[row]])
     assert explanation.conditions[0][1] == f"t <= {first}"
-    np.testing.assert_allclose(explanation.values[0], [0.0, 1.0], atol=1e-9)
+    np.testing.assert_allclose(explanation.coefficients.values[0], [0.0, 1.0], atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -295,10 +299,13 @@ def test_infinite_cells_are_refused_and_the_advice_works():
     explanation = limes.TabularExplainer(model, beyond, missing=[1e9])(beyond.iloc[[3]])
     assert explanation.method == "exact"
     assert explanation.conditions[0][0] == "x is missing (1000000000)"
-    np.testing.assert_allclose(explanation.values[0, 0], 3.0, atol=0.2)  # trees are shrunk
+    np.testing.assert_allclose(explanation.coefficients.values[0, 0], 3.0, atol=0.2)  # trees are shrunk
     # by NaN, if it means missing
     gone = table.replace(np.inf, np.nan)
-    assert limes.TabularExplainer(lambda q: q["x"].isna() * 3.0, gone)(gone.iloc[[3]]).values[0, 0] > 2.9
+    assert (
+        limes.TabularExplainer(lambda q: q["x"].isna() * 3.0, gone)(gone.iloc[[3]]).coefficients.values[0, 0]
+        > 2.9
+    )
 
 
 @TABLE
@@ -308,7 +315,7 @@ def test_the_data_of_an_explanation_are_a_row(table, start):
     expected = explainer(row_of(table))
     again = explainer(expected.data)
     assert again.conditions == expected.conditions
-    np.testing.assert_array_equal(again.values, expected.values)
+    np.testing.assert_array_equal(again.coefficients.values, expected.coefficients.values)
     np.testing.assert_array_equal(again.data, expected.data)
 
 
@@ -353,7 +360,7 @@ def test_edges_are_cells_of_the_column(values):
     assert first.conditions[0][1].startswith(f"t {sign} ")
     for other in others:
         assert other.conditions == first.conditions
-        np.testing.assert_array_equal(other.values, first.values)
+        np.testing.assert_array_equal(other.coefficients.values, first.coefficients.values)
 
 
 def test_edges_that_are_no_cells_are_refused():

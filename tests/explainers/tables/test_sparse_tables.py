@@ -19,7 +19,7 @@ def test_they_are_explained_as_their_dense_tables(kind):
     explanation = limes.TabularExplainer(model, kind(DENSE))(kind(DENSE[:3]))
     dense = limes.TabularExplainer(model, DENSE)(DENSE[:3])
     assert explanation.method == "exact"
-    np.testing.assert_array_equal(explanation.values, dense.values)
+    np.testing.assert_array_equal(explanation.coefficients.values, dense.coefficients.values)
     np.testing.assert_array_equal(explanation.predictions, dense.predictions)
 
 

@@ -54,10 +54,13 @@ def test_numbers_are_those_of_fresh_draws_and_of_the_rows():
         for at, options in enumerate(suggestion.candidates):
             other = explainer.with_design(**options)
             explanation = other(X[[i]], progress=False)
-            g = explanation.intercepts[0] + features_at(other, X[[i]], x) @ explanation.values[0]
+            g = (
+                explanation.coefficients.intercepts[0]
+                + features_at(other, X[[i]], x) @ explanation.coefficients.values[0]
+            )
             score = 1 - np.mean((f - g) ** 2) / f.var()
             assert abs(suggestion.fidelity[at] - score) < 6 * suggestion.fidelity_errors[at] + 0.01
-            miss = abs(explanation.local_errors[0])
+            miss = abs(explanation.coefficients.local_errors[0])
             assert suggestion.miss[at] == pytest.approx(miss, abs=1e-12)
             share = (1 - suggestion.row_fidelity[at]) * away**2 / max(miss**2, 1e-300)
             assert miss < 1e-6 or share == pytest.approx(1.0, rel=0.25)
@@ -72,7 +75,7 @@ def test_the_winner_fits_best_of_those_that_miss_no_more():
     assert suggestion.miss[best] <= suggestion.miss[0]
     assert suggestion.other_side[best] <= suggestion.other_side[0]
     misses = [
-        np.abs(explainer.with_design(**options)(X[:60], progress=False).local_errors)
+        np.abs(explainer.with_design(**options)(X[:60], progress=False).coefficients.local_errors)
         for options in suggestion.candidates
     ]
     for at, its in enumerate(misses):
@@ -101,7 +104,7 @@ def test_new_rows_are_missed_no_more_than_by_the_default(kind):
         explanation = each(rows, progress=False)
         f, g = (
             numbers.reshape(len(rows), -1)[:, -1]
-            for numbers in (explanation.predictions, explanation.surrogate_predictions)
+            for numbers in (explanation.predictions, explanation.coefficients.surrogate_predictions)
         )
         threshold = 0.0 if kind == "margin" else 0.5
         missed.append(np.median(np.abs(f - g)))

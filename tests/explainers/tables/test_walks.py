@@ -205,7 +205,9 @@ def test_a_read_kink_is_walked_without_a_call():
     assert (account.standard_errors > 0).all()
     # E_w f is known, and the base lies within its errors
     features = explainer.features(ROWS)
-    mean = explanation.intercepts + (features.inclusion * explanation.values).sum(axis=1)
+    mean = explanation.coefficients.intercepts + (features.inclusion * explanation.coefficients.values).sum(
+        axis=1
+    )
     assert (account.base_errors > 0).all()
     assert (np.abs(account.base_values - mean) < 5 * account.base_errors).all()
     adds_up(explanation)

@@ -76,11 +76,13 @@ def test_a_clusterer_is_explained_by_membership(name):
     assert not any("answers" in text for text in explanation.warnings)
     # the bound method gives the same, and says so
     bound = explain(model.predict)
-    np.testing.assert_array_equal(bound.values, explanation.values)
+    np.testing.assert_array_equal(bound.coefficients.values, explanation.coefficients.values)
     assert "no amounts" in bound.warnings[0]
     # by enumeration of w: a function of one cluster's membership has the same coefficients
     alone = explain(lambda table: (model.predict(table) == clusters[1]) * 1.0)
-    assert alone.values == pytest.approx(explanation[..., f"cluster {clusters[1]}"].values)
+    assert alone.coefficients.values == pytest.approx(
+        explanation[..., f"cluster {clusters[1]}"].coefficients.values
+    )
 
 
 def test_renumbered_clusters_have_the_same_coefficients():
@@ -92,7 +94,7 @@ def test_renumbered_clusters_have_the_same_coefficients():
     first, second = explain(model), explain(other)
     for k in range(4):
         same = second[..., f"cluster {order[k]}"]
-        assert same.values == pytest.approx(first[..., f"cluster {k}"].values)
+        assert same.coefficients.values == pytest.approx(first[..., f"cluster {k}"].coefficients.values)
 
 
 class KModes:
@@ -187,7 +189,7 @@ CLASSIFIERS = {
 def test_bound_predict_of_a_classifier_explains_its_probabilities(name):
     model = CLASSIFIERS[name].fit(X, GROUPS)
     explanation, itself = explain(model.predict), explain(model)
-    np.testing.assert_array_equal(explanation.values, itself.values)
+    np.testing.assert_array_equal(explanation.coefficients.values, itself.coefficients.values)
     assert explanation.predictions == pytest.approx(model.predict_proba(ROW), abs=1e-6)
     (warning,) = set(explanation.warnings) - set(itself.warnings)
     assert "predict answers labels, which are no amounts: predict_proba is explained" in warning

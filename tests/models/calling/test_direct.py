@@ -68,7 +68,9 @@ def test_a_leaf_that_was_changed_in_place_is_seen_by_one_row(background):
     model.booster_.set_leaf_output(2, leaf, 7.0)
     after = explainer(row)
     np.testing.assert_allclose(after.predictions, model.predict(row), rtol=1e-9)
-    np.testing.assert_array_equal(after.values, limes.TabularExplainer(model, background)(row).values)
+    np.testing.assert_array_equal(
+        after.coefficients.values, limes.TabularExplainer(model, background)(row).coefficients.values
+    )
     assert abs(after.predictions[0] - before.predictions[0]) > 1.0
 
 

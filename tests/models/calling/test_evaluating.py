@@ -300,7 +300,7 @@ def test_workers_of_an_explainer(stand_in):
     X = np.random.default_rng(0).normal(size=(12, 4))
     options = {"bins": None, "method": "sampled", "max_calls": 256, "batch_size": 32, "control": "none"}
     explanation = limes.TabularExplainer(network, X, **options)(X, workers=4, progress=False)
-    np.testing.assert_allclose(explanation.values, 1.0, atol=1e-9)
+    np.testing.assert_allclose(explanation.coefficients.values, 1.0, atol=1e-9)
     np.testing.assert_allclose(explanation.predictions, X.sum(axis=1), rtol=1e-12)
     assert modes(network) == [True, True, False]
 

@@ -86,9 +86,9 @@ def check(explanation, head, logits, law, tolerance):
     for k, name in enumerate(names):
         shown = explanation[..., name]
         _, coef, _ = words.surrogate(words.law(law, len(shown.feature_names), 0.25), answers[:, k])
-        np.testing.assert_allclose(shown.values[0], coef, atol=tolerance)
+        np.testing.assert_allclose(shown.coefficients.values[0], coef, atol=tolerance)
         np.testing.assert_allclose(shown.predictions[0], answers[-1, k], atol=tolerance)
-        assert np.abs(shown.values).max() > 1e-3
+        assert np.abs(shown.coefficients.values).max() > 1e-3
 
 
 def deletions():
@@ -272,7 +272,7 @@ def test_the_softmax_of_one_number_is_refused():
     explanation = ImageExplainer(brightness, **QUARTERS, link="sigmoid")(IMAGE)
     answers = logistic(np.array([one.mean() / 255 for one in hidden()]))
     _, coef, _ = words.surrogate(words.law("superpixels", 4, 0.25), answers)
-    np.testing.assert_allclose(explanation.values[0, :, 0], coef, rtol=1e-9)
+    np.testing.assert_allclose(explanation.coefficients.values[0, :, 0], coef, rtol=1e-9)
 
 
 # -- transformers --------------------------------------------------------------------------------------------

@@ -78,7 +78,9 @@ def test_a_pipeline_is_called_by_its_labels(pipeline, mask, shown):
     answers = np.array([scores(text) for text in deletions(TEXT, shown)])
     for k, label in LABELS.items():
         _, coef, _ = words.surrogate(words.law("words", 6, 0.25), answers[:, k])
-        np.testing.assert_allclose(explanation[..., label].values[0], coef, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            explanation[..., label].coefficients.values[0], coef, rtol=1e-9, atol=1e-12
+        )
     assert pipeline.calls[0][1] == {"top_k": None, "truncation": True, "max_length": 5}
 
 
@@ -100,7 +102,7 @@ def test_an_image_pipeline_returns_all_labels(pipeline):
     assert sorted(explanation.output_names) == list(labels.values())
     for k, label in labels.items():
         effect = 200 / 255 * (k + 1) / 28 / 2
-        np.testing.assert_allclose(explanation[..., label].values[0], effect, rtol=1e-9)
+        np.testing.assert_allclose(explanation[..., label].coefficients.values[0], effect, rtol=1e-9)
 
 
 def test_a_label_is_chosen_by_its_name(pipeline):

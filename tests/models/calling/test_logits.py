@@ -56,7 +56,7 @@ def test_one_logit_is_log_odds(layer):
     expected = explained(regression(weights, 0.25), 1)
     assert explanation.method == "exact"
     # weights of single precision are the same numbers in double precision
-    np.testing.assert_allclose(explanation.values, expected.values, rtol=1e-9)
+    np.testing.assert_allclose(explanation.coefficients.values, expected.coefficients.values, rtol=1e-9)
     np.testing.assert_allclose(explanation.predictions, 1 / (1 + np.exp(-logits.predictions)), rtol=1e-6)
 
 
@@ -73,8 +73,12 @@ def test_several_logits_have_a_softmax(layer):
         lambda rows: np.exp(rows @ weights.T) / np.exp(rows @ weights.T).sum(axis=1, keepdims=True), None
     )
     np.testing.assert_allclose(explanation.predictions, same.predictions, rtol=1e-5)
-    np.testing.assert_allclose(explanation.values, same.values, atol=4 * same.standard_errors.max())
-    assert np.abs(same.values).max() > 20 * same.standard_errors.max()
+    np.testing.assert_allclose(
+        explanation.coefficients.values,
+        same.coefficients.values,
+        atol=4 * same.coefficients.standard_errors.max(),
+    )
+    assert np.abs(same.coefficients.values).max() > 20 * same.coefficients.standard_errors.max()
 
 
 def test_networks_that_answer_probabilities_already():

@@ -58,7 +58,7 @@ def test_a_session_is_explained_as_the_linear_model_it_is():
     explanation = limes.TabularExplainer(session, TABLE, bins=None, max_calls=256, control="additive")(
         TABLE[:1]
     )
-    np.testing.assert_allclose(explanation.values[0], WEIGHTS[:, 0], atol=1e-6)
+    np.testing.assert_allclose(explanation.coefficients.values[0], WEIGHTS[:, 0], atol=1e-6)
 
 
 def test_a_module_answers_tensors_where_they_are():

@@ -74,7 +74,7 @@ def test_a_model_with_numbers_of_its_own_is_no_processor():
 
     options = {"segments": "grid", "segment_options": {"rows": 1, "columns": 2}}
     image = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
-    assert limes.ImageExplainer(Brightness(), **options)(image).values.shape == (1, 2)
+    assert limes.ImageExplainer(Brightness(), **options)(image).coefficients.values.shape == (1, 2)
 
 
 HEADS = {
@@ -140,4 +140,4 @@ def test_the_mapping_that_is_advised_is_explained():
         lambda texts: [{"good": scored(text)["score"], "bad": 1 - scored(text)["score"]} for text in texts]
     )("good food")
     assert explanation.output_names == ("bad", "good")
-    assert explanation.values[0, 0] == pytest.approx([-0.7, 0.7])
+    assert explanation.coefficients.values[0, 0] == pytest.approx([-0.7, 0.7])

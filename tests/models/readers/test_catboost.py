@@ -114,7 +114,7 @@ def test_a_constant_model_explains_nothing():
         X, np.zeros(len(X))
     )
     assert_reads(model)
-    assert not limes.TabularExplainer(model, X, method="exact")(X[:2]).values.any()
+    assert not limes.TabularExplainer(model, X, method="exact")(X[:2]).coefficients.values.any()
 
 
 # -- coefficients -----------------------------------------------------------------------------------------

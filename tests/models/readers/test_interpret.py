@@ -172,7 +172,7 @@ def test_categories(kind, target):
     explainer = limes.TabularExplainer(model, table, output=output, categorical=["d"], method="exact")
     explanation = explainer(table[:40])
     assert np.allclose(explanation.predictions, getattr(model, method_of(model))(table[:40]))
-    assert explanation.values.any()
+    assert explanation.coefficients.values.any()
 
 
 def test_a_category_unseen_in_training_has_its_own_score():
@@ -201,7 +201,7 @@ def test_columns_are_found_by_name():
     explanation = limes.TabularExplainer(model, moved, method="exact")(moved[:5])
     straight = limes.TabularExplainer(model, table, method="exact")(table[:5])
     order = [straight.feature_names.index(name) for name in explanation.feature_names]
-    assert np.allclose(explanation.values, straight.values[:, order], rtol=EXACT)
+    assert np.allclose(explanation.coefficients.values, straight.coefficients.values[:, order], rtol=EXACT)
 
 
 def test_ignored_columns():
@@ -273,8 +273,8 @@ def test_columns_of_categories_and_gaps():
         return model.predict(pd.DataFrame({"a": x[:, 0], "d": cities[x[:, 1].astype(int)]}))
 
     truth = oracle.truth(columns, f, cells)
-    assert oracle.error(explanation.values[0], truth.coef, truth.size) < EXACT
-    assert oracle.error(explanation.intercepts[0], truth.intercept, truth.size) < EXACT
+    assert oracle.error(explanation.coefficients.values[0], truth.coef, truth.size) < EXACT
+    assert oracle.error(explanation.coefficients.intercepts[0], truth.intercept, truth.size) < EXACT
 
 
 # -- behind a link -----------------------------------------------------------------------------------------
@@ -293,8 +293,11 @@ def test_a_log_link(objective, interactions):
     options = {"law": "truncnorm", "method": "sampled", "max_calls": 8192}
     drawn = limes.TabularExplainer(lambda q: model.predict(q), X, **options)(X[:2])
     assert exact.method == "exact"
-    assert (np.abs(exact.values - drawn.values) < 5 * drawn.standard_errors + 1e-6).all()
-    assert np.abs(exact.values).max() > 20 * drawn.standard_errors.max()
+    assert (
+        np.abs(exact.coefficients.values - drawn.coefficients.values)
+        < 5 * drawn.coefficients.standard_errors + 1e-6
+    ).all()
+    assert np.abs(exact.coefficients.values).max() > 20 * drawn.coefficients.standard_errors.max()
 
 
 # -- what is refused --------------------------------------------------------------------------------------
@@ -396,8 +399,8 @@ def test_probabilities_with_pairs_against_enumeration(seed):
     )
     explanation = explainer(row[None])
     coef, start, size = explained(model.predict_proba, values, table, row, bandwidth)
-    assert oracle.error(explanation.values[0], coef, size) < EXACT
-    assert oracle.error(explanation.intercepts[0], start, size) < EXACT
+    assert oracle.error(explanation.coefficients.values[0], coef, size) < EXACT
+    assert oracle.error(explanation.coefficients.intercepts[0], start, size) < EXACT
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -421,7 +424,7 @@ def test_categories_that_the_background_takes_for_numbers():
     model = fitted("Regressor", feature_types=NOMINAL)
     by_model = limes.TabularExplainer(model, X, method="exact")(X[:1])
     by_option = limes.TabularExplainer(model, X, categorical=[3], method="exact")(X[:1])
-    np.testing.assert_array_equal(by_model.values, by_option.values)
+    np.testing.assert_array_equal(by_model.coefficients.values, by_option.coefficients.values)
 
 
 @pytest.mark.filterwarnings("ignore")

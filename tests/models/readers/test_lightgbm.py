@@ -166,7 +166,7 @@ def test_coefficients():
 
 def test_a_constant_model_explains_nothing():
     model = make(min_child_samples=10_000).fit(X, Y)
-    assert not limes.TabularExplainer(model, X, method="exact")(X[:2]).values.any()
+    assert not limes.TabularExplainer(model, X, method="exact")(X[:2]).coefficients.values.any()
 
 
 def test_bare_boosters():
@@ -241,7 +241,9 @@ def test_categories_that_are_numbers_of_an_array():
             limes.TabularExplainer(model, x),
             limes.TabularExplainer(model, x, categorical=[0]),
         )
-        np.testing.assert_array_equal(by_model(x[:2]).values, by_option(x[:2]).values)
+        np.testing.assert_array_equal(
+            by_model(x[:2]).coefficients.values, by_option(x[:2]).coefficients.values
+        )
         assert by_model(x[:1]).provenance["categories of the model"] == ["x0"]
 
 
@@ -303,7 +305,7 @@ def test_pandas_categories_that_are_whole_numbers(levels, bare):
     codes = small.matrix
     for i in range(2):
         truth = boosters.enumerated(codes, codes[i], lambda x: model.predict(small.decode(x)), (1, 2, 3, 4))
-        assert oracle.error(result.values[i], truth.coef, truth.size) < oracle.EXACT
+        assert oracle.error(result.coefficients.values[i], truth.coef, truth.size) < oracle.EXACT
 
 
 def test_zeros_that_are_missing_in_too_many_columns(monkeypatch):

@@ -86,7 +86,9 @@ def test_probabilities_are_exact(name, options):
     explainer = limes.TabularExplainer(model, X, method="exact", **options)
     explanation = explainer(X[:2])
     assert explanation.method == "exact"
-    assert np.allclose(explanation.values[..., 0], -explanation.values[..., 1], rtol=0, atol=1e-12)
+    assert np.allclose(
+        explanation.coefficients.values[..., 0], -explanation.coefficients.values[..., 1], rtol=0, atol=1e-12
+    )
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -112,8 +114,8 @@ def test_random_probabilities_against_enumeration(name, seed):
         assert "too far for quadrature" in explanation.reason
         return
     coef, start, size = explained(model.predict_proba, values, table, row, bandwidth)
-    assert oracle.error(explanation.values[0], coef, size) < oracle.EXACT
-    assert oracle.error(explanation.intercepts[0], start, size) < oracle.EXACT
+    assert oracle.error(explanation.coefficients.values[0], coef, size) < oracle.EXACT
+    assert oracle.error(explanation.coefficients.intercepts[0], start, size) < oracle.EXACT
 
 
 @pytest.mark.parametrize(
@@ -160,8 +162,8 @@ def test_probabilities_that_are_no_links_of_sums_say_why(model, reason):
 
 def test_one_probability_and_both():
     model = SCALED.fit(X, Y)
-    both = limes.TabularExplainer(model, X)(X[:3]).values
-    assert np.array_equal(limes.TabularExplainer(model, X, output=1)(X[:3]).values, both[..., 1])
+    both = limes.TabularExplainer(model, X)(X[:3]).coefficients.values
+    assert np.array_equal(limes.TabularExplainer(model, X, output=1)(X[:3]).coefficients.values, both[..., 1])
 
 
 def test_additive_boosting_machines():
@@ -174,7 +176,7 @@ def test_few_trees_of_two_columns_are_exact():
     """Interactions of a few columns, and R², which goes by the square of the link."""
     model = GradientBoostingClassifier(max_depth=2, n_estimators=8, random_state=0).fit(X, Y)
     explanation = limes.TabularExplainer(model, X, output=1, method="exact")(X[:3])
-    assert not explanation.standard_errors.any()
+    assert not explanation.coefficients.standard_errors.any()
     assert not explanation.fidelity_errors.any()
 
 

@@ -194,7 +194,7 @@ def test_probabilities_of_a_network_have_their_margin_as_control():
     explainer = limes.TabularExplainer(model, C, output=1, control="margin", max_calls=256, rng=0)
     explanation = explainer(C[:1])
     assert explanation.method == "sampled"
-    assert explanation.controls == ("margin",)
+    assert explanation.coefficients.controls == ("margin",)
 
 
 @pytest.mark.parametrize("activation", ["ReLU", "Tanh", "Sigmoid", "GELU", "SiLU", "Softplus"])

@@ -60,7 +60,7 @@ def test_a_constant_target():
     model = HistGradientBoostingRegressor(max_iter=3).fit(X, np.full(len(X), 4.0))
     form = boosters.assert_reads(model, X)
     assert form.predict(X[:1])[0] == 4.0
-    assert not limes.TabularExplainer(model, X, method="exact")(X[:2]).values.any()
+    assert not limes.TabularExplainer(model, X, method="exact")(X[:2]).coefficients.values.any()
 
 
 def test_coefficients():
@@ -70,7 +70,7 @@ def test_coefficients():
     model = HistGradientBoostingRegressor(max_iter=5, min_samples_leaf=3).fit(x, y)
     boosters.assert_coefficients(model, x)
     model = HistGradientBoostingClassifier(max_iter=5, min_samples_leaf=3).fit(x, np.digitize(y, [-1, 1]))
-    assert boosters.assert_coefficients(model, x, output="margin").values.shape == (2, 3, 3)
+    assert boosters.assert_coefficients(model, x, output="margin").coefficients.values.shape == (2, 3, 3)
 
 
 # -- categories -------------------------------------------------------------------------------------------

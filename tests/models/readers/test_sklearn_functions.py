@@ -284,7 +284,9 @@ def test_linear_models_behind_principal_components(name):
         assert isinstance(form, forms.Linear)
         explainer = limes.TabularExplainer(model, TABLE, bins=None, method="exact")
         expected = model.predict(np.eye(5)) - model.predict(np.zeros((1, 5)))
-        np.testing.assert_allclose(explainer(TABLE[:2]).values, [expected] * 2, rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(
+            explainer(TABLE[:2]).coefficients.values, [expected] * 2, rtol=1e-8, atol=1e-9
+        )
 
 
 def test_margins_behind_discriminants_and_other_models_behind_components():
@@ -316,7 +318,7 @@ def test_principal_components_of_images():
     answers = model.predict((images[0] * z[:, labels]).reshape(8, -1))
     expected = [answers[z[:, j] == 1].mean() - answers[z[:, j] == 0].mean() for j in range(3)]
     assert result.method == "exact"
-    np.testing.assert_allclose(np.ravel(result.values), expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(np.ravel(result.coefficients.values), expected, rtol=1e-9, atol=1e-12)
 
 
 # -- where the model raises -------------------------------------------------------------------------------
@@ -384,7 +386,12 @@ def test_what_takes_missing_values_is_exact_where_logarithms_are_not_defined(nam
     exact = limes.TabularExplainer(model, LOGNORMAL, bins=None, method="exact")(LOGNORMAL[:1])
     sampling = {"method": "sampled", "control": "none", "max_calls": 2**15, "rng": 0}
     drawn = limes.TabularExplainer(model, LOGNORMAL, bins=None, **sampling)(LOGNORMAL[:1])
-    assert np.abs((exact.values - drawn.values) / drawn.standard_errors).max() < 6
+    assert (
+        np.abs(
+            (exact.coefficients.values - drawn.coefficients.values) / drawn.coefficients.standard_errors
+        ).max()
+        < 6
+    )
 
 
 def test_inside_its_domain_a_logarithm_is_exact():
@@ -393,7 +400,12 @@ def test_inside_its_domain_a_logarithm_is_exact():
         exact = limes.TabularExplainer(model, LOGNORMAL, method="exact", **options)(LOGNORMAL[:1])
         sampling = {"method": "sampled", "control": "none", "max_calls": 2**15, "rng": 0}
         drawn = limes.TabularExplainer(model, LOGNORMAL, **sampling, **options)(LOGNORMAL[:1])
-        assert np.abs((exact.values - drawn.values) / drawn.standard_errors).max() < 6
+        assert (
+            np.abs(
+                (exact.coefficients.values - drawn.coefficients.values) / drawn.coefficients.standard_errors
+            ).max()
+            < 6
+        )
 
 
 def test_the_error_names_column_step_and_place():

@@ -242,7 +242,7 @@ def test_coefficients_of_partial_least_squares(columns):
         in_cell = np.searchsorted(edges, X[:, 2]) == np.searchsorted(edges, row[2])
         gap = X[in_cell, 2].mean() - X[~in_cell, 2].mean()
         assert result.method == "exact"
-        assert np.allclose(result.values[i, 2], slope[0] * gap, rtol=1e-8)
+        assert np.allclose(result.coefficients.values[i, 2], slope[0] * gap, rtol=1e-8)
 
 
 def test_every_linear_class_is_tested():

@@ -96,7 +96,7 @@ def test_coefficients_of_a_log_link_are_differences_of_means_of_the_column():
             edges = np.unique(np.percentile(X[:, j], [25, 50, 75]))
             in_cell = np.searchsorted(edges, X[:, j]) == np.searchsorted(edges, row[j])
             gap = X[in_cell, j].mean() - X[~in_cell, j].mean()
-            assert result.values[i, j] == pytest.approx(model.coef_[j] * gap, rel=oracle.EXACT)
+            assert result.coefficients.values[i, j] == pytest.approx(model.coef_[j] * gap, rel=oracle.EXACT)
 
 
 def test_a_prediction_of_zero_has_no_logarithm():
@@ -219,7 +219,7 @@ FAR_AWAY = [
 def test_numbers_far_from_zero(model):
     """Squares about 0 cancel digits: the pipeline's coefficients were off by 6e-5 of the largest here."""
     result = [
-        limes.TabularExplainer(one, table, output=output, method="exact")(table[:5]).values
+        limes.TabularExplainer(one, table, output=output, method="exact")(table[:5]).coefficients.values
         for one, table, output in far_away(model)
     ]
     # the sums that the models are fitted by round at the sixteenth digit of 3e6
@@ -292,14 +292,16 @@ def test_the_margin_serves_as_control_of_what_is_behind_it(model, target, output
         plain = limes.TabularExplainer(model, X, control="none", rng=seed, max_calls=560, **options)(X[:8])
         # the margin is compared with the model's
         helped = limes.TabularExplainer(model, X, control="margin", rng=seed, max_calls=640, **options)(X[:8])
-        ratios.append(np.median(helped.standard_errors) / np.median(plain.standard_errors))
+        ratios.append(
+            np.median(helped.coefficients.standard_errors) / np.median(plain.coefficients.standard_errors)
+        )
     assert helped.method == "sampled"
     assert np.mean(ratios) < 0.88
     wanted = resolve(model, output)
     z = []
     for i in range(8):
         truth = boosters.enumerated(X, X[i], ModelCaller(model, wanted, np.asarray), categorical=())
-        z.append((helped.values[i] - truth.coef) / helped.standard_errors[i])
+        z.append((helped.coefficients.values[i] - truth.coef) / helped.coefficients.standard_errors[i])
     assert np.sqrt(np.mean(np.square(z))) < 1.5
     assert np.abs(z).max() < oracle.Z_LIMIT
 

@@ -290,8 +290,8 @@ def test_numbers_encoded_as_categories_are_explained_as_categories():
     model = make_pipeline(make_column_transformer((OneHotEncoder(), ["code"])), TREE).fit(FRAME, TARGET)
     by_model = limes.TabularExplainer(model, FRAME, method="exact")(FRAME.iloc[:1])
     by_option = limes.TabularExplainer(model, FRAME, method="exact", categorical=["code"])(FRAME.iloc[:1])
-    assert by_model.values[0, 5] != 0
-    np.testing.assert_array_equal(by_model.values, by_option.values)
+    assert by_model.coefficients.values[0, 5] != 0
+    np.testing.assert_array_equal(by_model.coefficients.values, by_option.coefficients.values)
 
 
 # -- structure --------------------------------------------------------------------------------------------
@@ -583,8 +583,10 @@ def test_explanations_equal_enumeration(last, bandwidth):
     table = Table.fit(SMALL, categorical=["code"])
     for i, row in enumerate(table.matrix[:3]):
         truth = enumerated(table, getattr(model, method), row, bandwidth)
-        assert oracle.error(explanation.values[i], truth.coef, truth.size) < oracle.EXACT
-        assert oracle.error(explanation.intercepts[i], truth.intercept, truth.size) < oracle.EXACT
+        assert oracle.error(explanation.coefficients.values[i], truth.coef, truth.size) < oracle.EXACT
+        assert (
+            oracle.error(explanation.coefficients.intercepts[i], truth.intercept, truth.size) < oracle.EXACT
+        )
 
 
 @pytest.mark.parametrize(
@@ -629,7 +631,10 @@ def test_a_scaled_pipeline_explains_as_the_bare_model():
         make_pipeline(StandardScaler(), LinearRegression()),
     )
     scaled.fit(numbers, TARGET)
-    result = [limes.TabularExplainer(m, numbers, bins=None)(numbers.iloc[:2]).values for m in (bare, scaled)]
+    result = [
+        limes.TabularExplainer(m, numbers, bins=None)(numbers.iloc[:2]).coefficients.values
+        for m in (bare, scaled)
+    ]
     np.testing.assert_allclose(result[0], result[1], rtol=1e-9)
     np.testing.assert_allclose(result[0][0], bare.coef_, rtol=1e-9)
 
@@ -763,4 +768,4 @@ def test_codes_that_the_model_does_not_use_remain_categories(encoder, model):
     explanation = limes.TabularExplainer(model, table)(table[:5])
     assert explanation.method == "exact"
     assert [texts[1] for texts in explanation.conditions] == [f"k = {k}" for k in table["k"][:5]]
-    assert not explanation.values[:, 1].any()
+    assert not explanation.coefficients.values[:, 1].any()

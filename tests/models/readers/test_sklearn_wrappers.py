@@ -128,7 +128,7 @@ def test_labels_that_all_rows_have_and_none_has():
         )
         result = limes.TabularExplainer(model, X, output=output)(X[:2])
         assert result.method == "exact"
-        assert not result.values[:, :, 3:].any()
+        assert not result.coefficients.values[:, :, 3:].any()
 
 
 def test_two_labels_of_a_ridge_classifier_have_two_margins():
@@ -244,8 +244,8 @@ def test_an_answer_that_is_not_one_array_a_target():
 def test_constant_predictions(options):
     model = DummyRegressor(**options).fit(X, Y)
     explanation = assert_read(model, model.predict(FAR))
-    assert not explanation.values.any()
-    assert np.allclose(explanation.intercepts, model.predict(X[:2]))
+    assert not explanation.coefficients.values.any()
+    assert np.allclose(explanation.coefficients.intercepts, model.predict(X[:2]))
 
 
 def test_constant_predictions_of_several_targets():
@@ -258,7 +258,7 @@ def test_constant_predictions_of_several_targets():
 def test_constant_probabilities(strategy):
     model = DummyClassifier(strategy=strategy, constant="yes").fit(X, TWO)
     result = assert_read(model, model.predict_proba(FAR))
-    assert not result.values.any()
+    assert not result.coefficients.values.any()
 
 
 def test_a_dummy_that_draws_lots_is_sampled():
@@ -271,7 +271,7 @@ def test_constants_of_any_table():
     frame.loc[::7, "a"] = np.nan
     result = limes.TabularExplainer(DummyRegressor().fit(frame, Y), frame)(frame[:3])
     assert result.method == "exact"
-    assert not result.values.any()
+    assert not result.coefficients.values.any()
 
 
 # -- answers that are labels only -------------------------------------------------------------------------

@@ -92,8 +92,8 @@ def test_results_against_enumeration(name, seed):
         lambda x: model.predict(np.column_stack([np.ones(len(x)), x])), values, X, row, bandwidth
     )
     # the constant column has a coefficient of 0
-    assert oracle.error(explanation.values[0], np.r_[0, coef], size) < EXACT
-    assert oracle.error(explanation.intercepts[0], start, size) < EXACT
+    assert oracle.error(explanation.coefficients.values[0], np.r_[0, coef], size) < EXACT
+    assert oracle.error(explanation.coefficients.intercepts[0], start, size) < EXACT
 
 
 @pytest.mark.parametrize("name", ["Logit", "Probit", "Poisson", "binomial cloglog", "OLS"])
@@ -135,7 +135,9 @@ def test_formulas_of_columns_and_levels(formula):
         categorical = ["k"] if "C(k)" in formula else []
         explainer = limes.TabularExplainer(model, table, method="exact", categorical=categorical)
         explanation = explainer(table[:3])
-        assert np.count_nonzero(np.abs(explanation.values).max(axis=0) > 1e-12) == FORMULAS[formula]
+        assert (
+            np.count_nonzero(np.abs(explanation.coefficients.values).max(axis=0) > 1e-12) == FORMULAS[formula]
+        )
 
 
 def test_mixed_models_are_their_fixed_effects():
@@ -150,8 +152,11 @@ def test_mixed_models_are_their_fixed_effects():
         explanation = limes.TabularExplainer(model, rows, method="exact")(rows[:3])
         np.testing.assert_allclose(explanation.predictions, model.predict(rows[:3]), rtol=1e-12)
         drawn = limes.TabularExplainer(model.predict, rows, method="sampled", max_calls=2048)(rows[:3])
-        assert (np.abs(explanation.values - drawn.values) < 5 * drawn.standard_errors + 1e-6).all()
-        assert np.abs(explanation.values).max() > 0.5
+        assert (
+            np.abs(explanation.coefficients.values - drawn.coefficients.values)
+            < 5 * drawn.coefficients.standard_errors + 1e-6
+        ).all()
+        assert np.abs(explanation.coefficients.values).max() > 0.5
 
 
 @pytest.mark.parametrize(

@@ -109,9 +109,9 @@ def test_against_enumeration(name, seed, record_property):
     coef, start, _ = explained(model.predict_proba, values, table, row, bandwidth)
     family, expectation = explainer._model.family, explainer._model.bound.expectation
     size = np.abs(coef).max(axis=0) + np.abs(start + family.at(row).inclusion @ coef)
-    error = np.abs(explanation.values[0] - coef).max(axis=0)
+    error = np.abs(explanation.coefficients.values[0] - coef).max(axis=0)
     # an intercept is a mean less all coefficients
-    relative = np.maximum(error, np.abs(explanation.intercepts[0] - start) / (1 + d)) / size
+    relative = np.maximum(error, np.abs(explanation.coefficients.intercepts[0] - start) / (1 + d)) / size
     record_property("error", float(relative.max()))
     assert relative.max() < EXACT
     if isinstance(expectation, SoftmaxExpectation):  # neither an average of several nor guarded

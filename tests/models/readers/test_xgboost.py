@@ -127,7 +127,7 @@ def test_linear_boosters():
     assert isinstance(form, forms.Linear)
     boosters.assert_same(form, model.predict(np.tile(x, (4, 1))), np.tile(x, (4, 1)), SINGLE)
     explained = limes.TabularExplainer(model, x, method="exact", bins=None)(x[:1])
-    np.testing.assert_allclose(explained.values[0], form.coef, rtol=oracle.EXACT)
+    np.testing.assert_allclose(explained.coefficients.values[0], form.coef, rtol=oracle.EXACT)
     model = make("XGBClassifier", booster="gblinear", base_score=0.5).fit(x, np.digitize(Y, [-1, 1]))
     form = limes.models.read(model, "margin")
     expected = model.predict(np.tile(x, (4, 1)), output_margin=True)
@@ -220,7 +220,7 @@ def test_coefficients():
 
 def test_a_constant_model_explains_nothing():
     explained = limes.TabularExplainer(make(gamma=1e9).fit(X, Y), X, method="exact")(X[:2])
-    assert not explained.values.any()
+    assert not explained.coefficients.values.any()
 
 
 def test_bare_boosters():
@@ -326,7 +326,9 @@ def test_categories_that_are_numbers_of_an_array():
             limes.TabularExplainer(model, x),
             limes.TabularExplainer(model, x, categorical=[0]),
         )
-        np.testing.assert_array_equal(by_model(x[:2]).values, by_option(x[:2]).values)
+        np.testing.assert_array_equal(
+            by_model(x[:2]).coefficients.values, by_option(x[:2]).coefficients.values
+        )
         assert by_model(x[:1]).provenance["categories of the model"] == ["x0"]
 
 

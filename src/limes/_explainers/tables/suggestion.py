@@ -355,7 +355,10 @@ class _ByForm:
         explanation, (model, rows) = explainer(self._X, progress=False), explainer.model_at(self._X)
         n, places = len(self._places), self._places
         some = explanation[places]
-        values, intercepts = some.values.reshape(n, rows.shape[1], -1), some.intercepts.reshape(n, -1)
+        values, intercepts = (
+            some.coefficients.values.reshape(n, rows.shape[1], -1),
+            some.coefficients.intercepts.reshape(n, -1),
+        )
         around = [
             _r_squared(f, f - intercepts[i] - model.features_at(rows[place], x) @ values[i])
             for i, (place, (x, f)) in enumerate(zip(places.tolist(), self._draws, strict=True))
@@ -370,7 +373,7 @@ class _ByForm:
             name,
             explainer.design_options,
             model.row_warnings,
-            (explanation.predictions, explanation.surrogate_predictions),
+            (explanation.predictions, explanation.coefficients.surrogate_predictions),
             self._spread,
             _medians(model.family, rows[places], np.array(around), values, fidelity, rest),
         )

@@ -34,6 +34,7 @@ from limes._arrays import ROUNDING, Floats, Ints, r_squared
 from limes._checks import check_choice, check_count
 from limes._expectations.least_squares import DEFAULT_TOLERANCE
 from limes._explainers.budget import least_for_input
+from limes._explanation.explanation import from_fields
 from limes._threads import one_blas_thread, progress_of, user_blas_threads
 from limes.compat.lime._leniency import feature_count, selection_of, sliced_count
 from limes.compat.lime.exceptions import warn_or_raise
@@ -289,7 +290,7 @@ class DataAdapter(ABC):
         """The explanation of some outputs, or the only one of a regression, as limes has it."""
         whole: LimesExplanation = fit.explainer._to_explanation(fit.result)  # noqa: SLF001
         if call.predict.mode == "regression":
-            return whole if whole.values.ndim == 2 else whole[..., 0]
+            return whole if whole.coefficients.values.ndim == 2 else whole[..., 0]
         return whole[..., outputs]
 
     @abstractmethod
@@ -558,7 +559,6 @@ def _unscaled(fit: LocalFit, scale: Floats, origin: Floats) -> LocalFit:
 def _explanation(
     fits: Mapping[int, LocalFit], mode: str, predictions: Floats, answers: Floats, fields: Mapping[str, Any]
 ) -> LimesExplanation:
-    from limes._explanation import Explanation
     from limes._explanation.record import by_output
 
     values, errors = np.zeros((2, 1, len(fields["feature_names"]), len(fits)))
@@ -573,7 +573,7 @@ def _explanation(
         f"the model answered the same in all {len(answers):,} perturbed rows, so that all coefficients are "
         "0: check that it receives what is explained"
     )
-    return Explanation(
+    return from_fields(
         values=values[index],
         standard_errors=errors[index],
         intercepts=numbers[..., 0][index],

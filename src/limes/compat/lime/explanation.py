@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limes._explanation.attribution import changed
+from limes._explanation.explanation import from_fields
 from limes._explanation.record import RowWarning
 from limes._explanation.wording import CONFIDENCE
 from limes.compat.lime.exceptions import LimeError, UnknownLabelError, warn_or_raise
@@ -416,22 +418,21 @@ class Explanation:
                 getattr(self.local_pred, "by_label", {}).get(k, np.nan) for k in wanted
             ],
         }
-        changed: dict[str, Any] = dict.fromkeys(("shares", "share_errors", "surrogate_errors"))
+        other: dict[str, Any] = dict.fromkeys(("shares", "share_errors", "surrogate_errors"))
+        facts = picked.provenance
         if any(len(coef) < len(original.feature_names) for coef in coefs):
             # limes' fidelity is that of all features
             score = self._free_score
             numbers["fidelity"] = [np.nan if score is None else score[label] for label in wanted]
-            changed["fidelity_errors"] = None
+            other["fidelity_errors"] = None
         if original.provenance.get("meaning") == SLOPE_MEANING:
-            changed["provenance"] = {**original.provenance, "meaning": _PER_DEVIATION}
+            facts = {**original.provenance, "meaning": _PER_DEVIATION}
         for name, values in numbers.items():
-            changed[name] = np.reshape(values, getattr(picked, name).shape)
-        return replace(picked, **changed)
+            other[name] = np.reshape(values, getattr(picked.coefficients, name).shape)
+        return changed(picked, coefficients=picked.coefficients.changed(**other), provenance=facts)
 
     def _by_hand(self, labels: Sequence[int] | None) -> LimesExplanation:
         """What pages show of attributes that were filled in by hand: the conditions and coefficients."""
-        from limes._explanation import Explanation as LimesExplanation
-
         wanted = self._wanted(labels)
         if not wanted:
             raise LimeError("no label was explained: there is nothing to show")
@@ -450,7 +451,7 @@ class Explanation:
         else:
             predictions = np.atleast_1d(np.asarray(answers, dtype=np.float64))[None, places]
         score = np.ravel([np.nan if self.score is None else self.score]).astype(np.float64)
-        return LimesExplanation(
+        return from_fields(
             values=values,
             standard_errors=np.full_like(values, np.nan),
             intercepts=intercepts,
@@ -530,7 +531,7 @@ def renamed(explanation: LimesExplanation, **names: Any) -> LimesExplanation:
             )
             for record in explanation.row_warnings
         )
-    return replace(explanation, **names, explainer=explainer)
+    return changed(explanation, **names, explainer=explainer)
 
 
 @dataclass(frozen=True, eq=False)
@@ -546,7 +547,7 @@ class _RenamedExplainer:
     ) -> DiagnosticContext:
         from limes._diagnostics.finding import row_outputs
 
-        original = replace(
+        original = changed(
             explanation, feature_names=self.features, output_names=self.outputs, explainer=self.explainer
         )
         context: DiagnosticContext = self.explainer.diagnostic_context(original, output=output, calls=calls)

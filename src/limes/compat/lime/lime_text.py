@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Never
@@ -14,6 +14,7 @@ from limes._arrays import Floats, Ints, Objects
 from limes._checks import check_count, refuse_unknown
 from limes._explainers.splits import Spans, by_pattern, splitter
 from limes._explainers.text import TextExplainer, parse_text
+from limes._explanation.attribution import changed
 from limes.compat.lime import explanation, lime_base
 from limes.compat.lime._engines import (
     BaseExplainer,
@@ -321,7 +322,7 @@ class TextDomainMapper(DomainMapper):
     def on_page(self, explanation: LimesExplanation, *, text: Any = True, **kwargs: Any) -> LimesExplanation:  # noqa: ARG002 - colours always fade
         """Leave out the text, if it is not wanted."""
         facts = {name: fact for name, fact in explanation.provenance.items() if name not in ("text", "spans")}
-        return explanation if text else replace(explanation, provenance=facts)
+        return explanation if text else changed(explanation, provenance=facts)
 
     def picture(self, conditions: Mapping[int, str]) -> dict[str, Any]:
         """The text, and the places of its words."""

@@ -1,0 +1,415 @@
+"""The two readings of an explanation, in one shape: numbers of the features that add up to something.
+
+`Contributions` add up to the model's prediction, `Coefficients` of LIME's surrogate to the surrogate's. Each
+belongs to an explanation, which has the names, the rows and the predictions that both are about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
+
+import numpy as np
+
+from limes._checks import is_count
+from limes._explanation.drawing import drawer
+from limes._explanation.selection import by_size, selected
+from limes._explanation.wording import count
+from limes.exceptions import InputError
+
+if TYPE_CHECKING:
+    from limes._arrays import Bools, Floats, Ints
+    from limes._explanation.explanation import Explanation
+    from limes._explanation.record import RowWarning
+
+# Axes of each array: features "d", rows "n", outputs "k"; arrays of one output have no axis k
+CONTRIBUTION_AXES: Mapping[str, str] = {
+    **dict.fromkeys(("values", "standard_errors", "alone", "last"), "ndk"),
+    **dict.fromkeys(("base_values", "base_errors"), "nk"),
+    **dict.fromkeys(("calls", "row_converged"), "n"),
+}
+COEFFICIENT_AXES: Mapping[str, str] = {
+    **dict.fromkeys(("values", "standard_errors", "shares", "share_errors"), "ndk"),
+    **dict.fromkeys(("intercepts", "surrogate_predictions", "fidelity"), "nk"),
+    **dict.fromkeys(("surrogate_errors", "fidelity_errors"), "nk"),
+    **dict.fromkeys(("effective_rows", "calls", "row_converged"), "n"),
+}
+# None where all rows are exact
+OF_SAMPLES = ("shares", "share_errors", "surrogate_errors", "effective_rows", "controls")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Attribution:
+    """Numbers of the features at n rows, with their errors, that add up to a total.
+
+    Attributes
+    ----------
+    values : (n, d) or (n, d, k)
+        In the order of the explanation's features and outputs.
+    standard_errors : as ``values``
+        0 where exact; ±1.96 of them are a 95 % interval.
+    calls : (n,)
+        Model calls for these numbers of a row alone.
+    row_converged : (n,)
+        Whether a row is exact, or its errors are within the tolerance.
+    """
+
+    kind: ClassVar[Literal["coefficients", "contributions"]]
+    _axes: ClassVar[Mapping[str, str]]
+
+    values: Floats
+    standard_errors: Floats
+    calls: Ints
+    row_converged: Bools
+    # to which it belongs, once it is read from it
+    explanation: Explanation = field(default=None, init=False)  # type: ignore[assignment]
+
+    def of(self, explanation: Explanation) -> Self:
+        """The same numbers, read from an explanation."""
+        bound = copy(self)
+        object.__setattr__(bound, "explanation", explanation)
+        return bound
+
+    def changed(self, **changes: Any) -> Self:
+        """The same with other fields."""
+        return type(self)(**self.stored | changes)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        n, d, *k = self.values.shape
+        outputs = f" x {k[0]} outputs" if k else ""
+        return f"<{type(self).__name__}: {count(n, 'row')} x {count(d, 'feature')}{outputs}>"
+
+    def __getitem__(self, key: Any) -> Self:
+        """Select rows, features and outputs, as of an explanation: ``[0]``, ``[:, "bmi"]``, ``[..., -1]``."""
+        return self._read_from(self.explanation[key])
+
+    def _read_from(self, explanation: Any) -> Self:
+        read: Self = getattr(explanation, self.kind)
+        return read
+
+    @property
+    def converged(self) -> bool:
+        """Whether every row is exact, or its errors are within the tolerance."""
+        return bool(self.row_converged.all())
+
+    @property
+    def method(self) -> Literal["exact", "sampled"]:
+        """Whether any number has an error."""
+        return "sampled" if self.standard_errors.any() else "exact"
+
+    @property
+    def row_warnings(self) -> tuple[tuple[RowWarning, ...], ...]:
+        """Warnings about each row, without those that are about the other reading alone."""
+        other = "coefficients" if self.kind == "contributions" else "contributions"
+        return tuple(
+            tuple(warning for warning in row if warning.reading != other)
+            for row in self.explanation.row_warnings
+        )
+
+    def top(self, k: int = 5) -> Self:
+        """Return the ``k`` features with the largest mean absolute value, largest first.
+
+        The mean goes over rows and outputs; ties keep their order.
+        """
+        return self._read_from(self.explanation._at_features(self.largest(k)))  # noqa: SLF001 - its reading
+
+    def largest(self, k: int) -> Ints:
+        """Positions of the ``k`` features with the largest mean absolute value, largest first."""
+        if not is_count(k):
+            raise InputError(f"top(k={k!r}): k is the number of features; pass 1 or more")
+        # the sum orders as the mean does, and is defined without rows
+        sizes = np.abs(self.values).sum(axis=(0, *range(2, self.values.ndim)))
+        return by_size(sizes)[:k]
+
+    def reasons(
+        self, k: int = 4, catalogue: Mapping[str, Any] | None = None, **options: Any
+    ) -> tuple[str, ...]:
+        """Return the k largest of a row as sentences: see `Explanation.reasons`."""
+        return self.explanation.reasons(k, catalogue, of=self.kind, **options)
+
+    @property
+    def plot(self) -> Any:
+        """Pictures of these numbers: ``.bar(row=0)``, ``.beeswarm()``, ``.dependence("bmi")``."""
+        return drawer("plots").Plots(self.explanation, of=self.kind)
+
+    def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+        """Return a long data frame: one line a row, feature and output."""
+        return drawer("exports").frame_of_attribution(self, backend)
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """The fields as they are: R² is None where it is not computed yet."""
+        return {each.name: vars(self)[each.name] for each in fields(self) if each.init}
+
+    def select(self, positions: Mapping[str, Any], *, drops_axis: bool) -> Self:
+        """Those at positions of the rows, "n", features, "d", and outputs, "k"."""
+        stored, several = self.stored, self.values.ndim == 3
+        part = partial(selected, positions=positions, several=several, drops_axis=drops_axis)
+        arrays = {
+            name: part(stored[name], axes) for name, axes in self._axes.items() if stored[name] is not None
+        }
+        return type(self)(**stored | arrays)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Contributions(Attribution):
+    """Shapley values of the features at n rows: ``base_values`` + Σ_j ``values`` = the model's prediction.
+
+    Of a table the game is v(S) = E_w[f | the columns of S have the row's values]: w is the row's own law,
+    that of LIME's limit. Each column keeps the row's value with probability t, and β_j(t) is what it then
+    adds on average: φ_j = ∫₀¹ β_j(t) dt. Where β_j(0) and β_j(1) differ, the column interacts with others.
+
+    They are exact where the model was read and the integral has a closed form. Else walks estimate them: the
+    row's values replace those of a drawn row one after the other, in random order, until standard errors are
+    below the explainer's ``tolerance``, or 1.5 % of the largest contribution, or the row's calls are used.
+    Probabilities of boosted trees, whose margin is read, are walked without a call: errors are mostly below
+    1 % of the largest contribution.
+    Under ``law="joint"`` the rows are the background's own, with their weights; for an infinite bandwidth
+    these are interventional Shapley values against the whole background. They are exact for these rows, of
+    trees, sums and kernels, and of other models that were read if columns are few.
+
+    Of words, superpixels, segments and parts of several inputs the game is v(S) = f(S shown, all others
+    hidden), whatever the bandwidth. They are exact wherever the coefficients are. Else weighted least squares
+    estimate them from answers to subsets, those of the coefficients, within ``max_calls`` for both.
+
+    Attributes
+    ----------
+    values : (n, d) or (n, d, k)
+        φ, in the order of the explanation's features and outputs.
+    base_values : (n,) or (n, k)
+        E_w f, the model's average around the row; that of the drawn rows where E_w f is not known. The
+        model's answer with everything hidden, f(∅), of a text, an image or a series.
+    standard_errors : as ``values``
+        0 where exact; ±1.96 of them are a 95 % interval.
+    base_errors : as ``base_values``
+        Standard errors of these; NaN in an explanation that was stored without them.
+    alone : as ``values``
+        β(0) = E_w[f | x_j = ξ_j] - E_w f, what the value adds by itself. Sampled: the mean over the walks
+        in which column j comes first, NaN without any. It has fewer of them than ``values``, and no error.
+        For texts, images and series f({j}) - f(∅), from calls of the model.
+    last : as ``values``
+        β(1) = f(ξ) - E_w[f | all other columns have the row's values], what it adds to the others;
+        likewise. For texts, images and series f(all) - f(all but j), from calls of the model.
+    calls : (n,)
+        Model calls for the contributions alone; 0 where the form of a read model answers.
+    row_converged : (n,)
+        Whether a row is exact, or its errors are within ``tolerance=``; without one 1.5 % of the largest
+        contribution to each output.
+
+    Raises
+    ------
+    InputError
+        When they are first read, if the model was fitted again since the rows were explained, ``max_calls``
+        is too few, or ``method="exact"`` asks for contributions that have no closed form.
+    ModelError
+        When they are first read, if the model fails.
+
+    References
+    ----------
+    Shapley 1953; Owen 1972, "Multilinear extensions of games"; Lundberg & Lee 2017, for the weights of
+    subsets.
+
+    Examples
+    --------
+    >>> import limes
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> explanation = limes.TabularExplainer(Ridge(alpha=0).fit(X, [0, 2, 1, 3]), X)([[1.0, 1.0]])
+    >>> account = explanation.contributions
+    >>> bool(np.isclose(account.base_values + account.values.sum(axis=1), explanation.predictions).all())
+    True
+    """
+
+    kind = "contributions"
+    _axes = CONTRIBUTION_AXES
+
+    base_values: Floats
+    base_errors: Floats
+    alone: Floats
+    last: Floats
+
+    @property
+    def total(self) -> Floats:
+        """What the base and the values add up to, (n,) or (n, k): the model's predictions."""
+        return self.explanation.predictions
+
+    def at(self, rows: Sequence[int]) -> Contributions:
+        """Those of rows, by position."""
+        return Contributions(**{name: its[list(rows)] for name, its in self.stored.items()})
+
+
+class _OfFit:
+    """R² of coefficients, which the explanation's fit computes when it is first read."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, coefficients: Any, owner: type) -> Any:
+        if coefficients is None:
+            return None  # the default of the dataclass
+        state = vars(coefficients)
+        explanation = coefficients.explanation
+        # threads may compute it at the same time, and get the same numbers
+        if state[self._name] is None and explanation is not None and explanation.fit is not None:
+            state["fidelity"], state["fidelity_errors"] = explanation.fit.fidelity()
+        return state[self._name]
+
+    def __set__(self, coefficients: Any, value: Any) -> None:
+        vars(coefficients)[self._name] = value
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Coefficients(Attribution):
+    """LIME's limit: coefficients of the local linear surrogates of n rows.
+
+    The surrogate of a row is ``intercept + sum_j value_j * [condition j holds]``: a value is how much the
+    surrogate changes if the condition holds rather than not. A slope is per unit of its column.
+
+    Attributes
+    ----------
+    values, standard_errors : (n, d) or (n, d, k)
+        Coefficients and their standard errors, 0 where a coefficient is exact. A text, image, series or
+        composite input may have a feature that looks the same when it is hidden: the model is never asked
+        without it, and its coefficient is NaN, with an infinite error.
+    intercepts, surrogate_predictions, fidelity : (n,) or (n, k)
+        Intercepts of the surrogate, its predictions at the row; the weighted R², 1 where the model does not
+        vary. ``fidelity`` is computed when it is first read, unless it is known.
+    calls : (n,)
+        Model calls for this row alone: its prediction, and what its coefficients rest on.
+    row_converged : (n,)
+        Whether a row is exact, or its errors are within ``tolerance=`` and to be trusted; without a tolerance
+        1.5 % of the largest coefficient of each output. Errors are not to be trusted where all or nearly all
+        answers are alike, few rows decide a coefficient, too few rows count, features change together or
+        hardly change, R² cannot be estimated, or sampling was cut short.
+    effective_rows : (n,), or None
+        Effective sample size (Σ w)² / Σ w² of the perturbed rows behind each row; None where exact.
+    shares, share_errors : (n, d) or (n, d, k), or None
+        Each feature's part of the fidelity, with standard errors; None where exact.
+    surrogate_errors : (n,) or (n, k), or None
+        Standard errors of the surrogate's predictions; None where exact.
+    fidelity_errors : (n,) or (n, k)
+        Standard errors of the fidelity; 0 where exact, inf where few answers decide it, which is NaN then.
+    controls : n texts, or None
+        The control variate of each row; "" where a row is exact among sampled ones, None where all are.
+
+    References
+    ----------
+    Garreau & von Luxburg 2020 and 2022; Mardaoui & Garreau 2021.
+
+    Examples
+    --------
+    >>> import limes
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> explanation = limes.TabularExplainer(Ridge(alpha=0).fit(X, [0, 2, 1, 3]), X, bins=None)([[1.0, 1.0]])
+    >>> explanation.coefficients.values.round(9).tolist()
+    [[1.0, 2.0]]
+    """
+
+    kind = "coefficients"
+    _axes = COEFFICIENT_AXES
+
+    intercepts: Floats
+    surrogate_predictions: Floats
+    fidelity: Floats = _OfFit()  # type: ignore[assignment]
+    fidelity_errors: Floats = _OfFit()  # type: ignore[assignment]
+    shares: Floats | None = None
+    share_errors: Floats | None = None
+    surrogate_errors: Floats | None = None
+    effective_rows: Floats | None = None
+    controls: tuple[str, ...] | None = None
+
+    @property
+    def base_values(self) -> Floats:
+        """The intercepts."""
+        return self.intercepts
+
+    @property
+    def total(self) -> Floats:
+        """What the intercepts and the values add up to, (n,) or (n, k): the surrogate's predictions.
+
+        A slope adds its product with the row's value.
+        """
+        return self.surrogate_predictions
+
+    @property
+    def local_errors(self) -> Floats:
+        """Error of the surrogate at the rows themselves: prediction - surrogate's, (n,) or (n, k).
+
+        Its standard errors are ``surrogate_errors``.
+        """
+        return self.explanation.predictions - self.surrogate_predictions
+
+    @property
+    def row_methods(self) -> tuple[str, ...]:
+        """Method of each row, "exact" or "sampled".
+
+        Rows of a model that was read are exact, but for those whose quadrature has no nine digits.
+        """
+        if self.controls is None:
+            return (self.explanation.method,) * len(self)
+        return tuple("sampled" if control else "exact" for control in self.controls)
+
+    def select(self, positions: Mapping[str, Any], *, drops_axis: bool) -> Coefficients:
+        """Those at positions of the rows, "n", features, "d", and outputs, "k"; exact ones have no errors."""
+        some = super().select(positions, drops_axis=drops_axis)
+        if self.controls is None:
+            return some
+        controls = tuple(self.controls[i] for i in positions["n"])
+        stored = some.stored | {"controls": controls}
+        return Coefficients(**stored if any(controls) else stored | dict.fromkeys(OF_SAMPLES))
+
+
+def accurate(facts: Mapping[str, Any], share: float = 0.015) -> Bools:
+    """Whether the errors of contributions are within a share of the largest of their output, row by row."""
+    values, errors = (np.abs(np.asarray(facts[name], dtype=float)) for name in ("values", "standard_errors"))
+    several = values.ndim == 3
+    largest = values.max(axis=1, initial=0.0, keepdims=True)
+    return np.asarray((errors <= share * largest).all(axis=(1, 2) if several else 1))
+
+
+def given(explanation: Any, reading: str) -> Any:
+    """Return a reading that was asked for, "coefficients" or "contributions"; None if it was not."""
+    return vars(explanation)[reading]
+
+
+Kind = TypeVar("Kind", bound="Explanation")
+
+
+def changed(explanation: Kind, **changes: Any) -> Kind:
+    """Return the same with other fields; a reading that was not asked for stays so."""
+    stored = {each.name: vars(explanation)[each.name] for each in fields(explanation)}
+    return type(explanation)(**stored | changes)
+
+
+class Reading:
+    """The field of a reading: what was asked for; what was not, the fit computes when it is first read.
+
+    Only what was asked for is stored, and shown by other calls.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, explanation: Any, owner: type) -> Any:
+        if explanation is None:
+            return None  # the default of the dataclass
+        state = vars(explanation)
+        key = f"_{self._name}"
+        if key not in state:
+            asked = state[self._name]
+            if asked is None:
+                asked = getattr(explanation._computed(self._name), self._name)()  # noqa: SLF001 - its field
+            state[key] = asked.of(explanation)
+        return state[key]
+
+    def __set__(self, explanation: Any, value: Any) -> None:
+        vars(explanation)[self._name] = value

@@ -1,0 +1,171 @@
+"""Two readings of one shape, and nothing that is read changes what another call says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+
+import limes
+from internals import given
+
+X, Y = load_diabetes(return_X_y=True, as_frame=True)
+TEXT = "a good film that is not bad and never too long"
+PHOTO = np.random.default_rng(0).random((12, 12, 3))
+FOREST = RandomForestRegressor(5, max_depth=4, random_state=0).fit(X, Y)
+LOGISTIC = LogisticRegression(max_iter=500).fit(X, Y > 140)
+BOOSTED = GradientBoostingClassifier(n_estimators=5, random_state=0).fit(X, Y > 140)
+
+
+def product(table):
+    return 1e4 * table["bmi"] * table["bp"] + 10.0 * np.tanh(30.0 * table["s5"])
+
+
+def letters(texts):
+    return np.array([0.2 * ("good" in t) * ("film" in t) + 0.01 * len(t.split()) ** 2 for t in texts])
+
+
+def brightness(images):
+    return np.asarray(images)[:, :6].mean(axis=(1, 2, 3)) * np.asarray(images)[:, 6:].mean(axis=(1, 2, 3))
+
+
+def swing(batch):
+    return np.asarray(batch)[:, 5:15].max(axis=1) * np.asarray(batch)[:, 20:].mean(axis=1)
+
+
+def of_parts(batch):
+    return letters(batch["text"]) + np.asarray(batch["row"]["bmi"]) ** 2
+
+
+def table(model, rows=2, **options):
+    return lambda: limes.TabularExplainer(model, X, rng=0, **options)(X.iloc[:rows], progress=False)
+
+
+def composite():
+    parts = {"text": "text", "row": limes.TablePart(background=X.iloc[:60, 2:4])}
+    raw = {"text": "good film", "row": dict(X.iloc[0, 2:4])}
+    return limes.CompositeExplainer(of_parts, parts, rng=0)(raw, progress=False)
+
+
+GRID = {"segments": "grid", "segment_options": {"rows": 2, "columns": 3}}
+EXPLAINED = {
+    "forest": table(FOREST),
+    "ridge, slopes": table(Ridge().fit(X, Y), bins=None),
+    "probability": table(LOGISTIC),
+    "joint law": table(FOREST, law="joint"),
+    "boosted probability": table(BOOSTED),
+    "function": table(product, max_calls=600),
+    "function, 21 rows": table(product, 21, max_calls=400),
+    "function, coefficients alone": table(product, contributions=False),
+    "function, joint law": table(product, law="joint", max_calls=700),
+    "text": lambda: limes.TextExplainer(letters, rng=0)(TEXT, progress=False),
+    "text, two levels": lambda: limes.TextExplainer(letters, hierarchy=True, rng=0)(TEXT, progress=False),
+    "image": lambda: limes.ImageExplainer(brightness, rng=0, **GRID)(PHOTO, progress=False),
+    "image, two fills": lambda: limes.ImageExplainer(brightness, fill=["mean", 0.0], rng=0, **GRID)(
+        PHOTO, progress=False
+    ),
+    "series": lambda: limes.SeriesExplainer(swing, rng=0)(np.sin(np.arange(40.0) / 5.0), progress=False),
+    "composite": composite,
+}
+
+
+def said(explanation):
+    """All that an explanation says, by the name of the call."""
+    return {
+        "repr": repr(explanation),
+        "print": str(explanation),
+        "page": explanation.to_html(),
+        "card": explanation._repr_html_(),
+        "json": explanation.to_json(),
+        "frame": explanation.to_frame().to_csv(),
+        "reasons": explanation.reasons(2),
+        "top": repr(explanation.top(2)),
+        "part": repr(explanation[0]),
+        "warnings": [[(str(w), w.code, w.outputs) for w in row] for row in explanation.row_warnings],
+        "calls": (explanation.model_calls, explanation.calls.tolist()),
+        "converged": (explanation.converged, explanation.method, explanation.row_methods),
+    }
+
+
+@pytest.fixture(scope="module", params=EXPLAINED)
+def explanation(request):
+    return EXPLAINED[request.param]()
+
+
+def test_reading_a_property_changes_nothing_that_another_call_says(explanation):
+    before = said(explanation)
+    kind = type(explanation)
+    for name in dir(kind):
+        if not name.startswith("_") and isinstance(getattr(kind, name), property):
+            try:
+                getattr(explanation, name)
+            except limes.exceptions.LimesError:  # rules, say, of what is no rule
+                continue
+    for reading in (explanation.contributions, explanation.coefficients):
+        _ = reading.converged, reading.row_warnings, reading.method, repr(reading), reading.total
+        _ = reading.top(1), reading[0]
+    after = said(explanation)
+    for call, text in before.items():
+        assert after[call] == text, call
+
+
+def test_base_and_values_add_up_to_the_readings_own_total(explanation):
+    contributions, coefficients = explanation.contributions, explanation.coefficients
+    np.testing.assert_array_equal(contributions.total, explanation.predictions)
+    readings = [contributions]
+    if "slopes" not in explanation.provenance:
+        readings.append(coefficients)
+    for reading in readings:
+        total = reading.base_values + np.nansum(reading.values, axis=1)
+        size = np.abs(reading.values).max() + np.abs(total).max()
+        np.testing.assert_allclose(total, reading.total, atol=1e-9 * size)
+
+
+def test_both_readings_have_one_shape_and_one_set_of_methods(explanation):
+    shape = explanation.predictions.shape
+    for reading in (explanation.contributions, explanation.coefficients):
+        assert reading.values.shape == reading.standard_errors.shape
+        assert reading.base_values.shape == reading.total.shape == shape
+        assert reading.calls.shape == reading.row_converged.shape == (len(explanation),)
+        assert len(reading.row_warnings) == len(reading) == len(explanation)
+        first = reading.top(1)
+        assert type(first) is type(reading)
+        assert first.values.shape[1] == 1
+        sizes = np.abs(np.nan_to_num(reading.values)).sum(axis=(0, *range(2, reading.values.ndim)))
+        name = explanation.feature_names[int(np.argmax(sizes))]
+        assert first.explanation.feature_names == (name,)
+        np.testing.assert_array_equal(reading[0].values, reading.values[:1])
+        assert len(reading.reasons(1)) == 1
+        frame = reading.to_frame()
+        assert frame["value"].tolist() == reading.values.ravel().tolist()
+        assert {"feature", "output", "standard_error", "base", "total"} < {*frame.columns}
+
+
+def test_a_stored_explanation_has_both_readings(explanation):
+    stored = limes.Explanation.from_json(explanation.to_json())
+    np.testing.assert_array_equal(stored.coefficients.values, explanation.coefficients.values)
+    np.testing.assert_array_equal(stored.coefficients.calls, explanation.coefficients.calls)
+    its = given(explanation, "contributions")
+    if its is not None:
+        for name in ("values", "base_values", "standard_errors", "calls", "row_converged"):
+            np.testing.assert_array_equal(getattr(stored.contributions, name), getattr(its, name))
+
+
+def test_warnings_belong_to_a_reading():
+    """A surrogate on the other side of the threshold is no fault of the contributions."""
+    explanation = limes.TabularExplainer(LOGISTIC, X, bandwidth=0.5)(X.iloc[:40], progress=False)
+    of_lime = {w.code for row in explanation.coefficients.row_warnings for w in row}
+    of_shares = {w.code for row in explanation.contributions.row_warnings for w in row}
+    assert {"on an edge", "other side"} & of_lime
+    assert not {"on an edge", "other side", "far", "hidden effect", "combinations"} & of_shares
+
+
+def test_frames_of_readings_have_their_own_numbers():
+    explanation = table(FOREST)()
+    frame = explanation.contributions.to_frame()
+    sums = frame.groupby("row").agg({"value": "sum", "base": "first", "total": "first"})
+    np.testing.assert_allclose(sums["base"] + sums["value"], sums["total"], rtol=1e-9)
+    assert isinstance(frame, pd.DataFrame)
