@@ -31,11 +31,11 @@ def look(trial: Trial, options: Any, rows: Any) -> Verdict:
             for seed, calls in enumerate(_CALLS):
                 explainer = trial.explainer(options, max_calls=calls, control="additive", rng=seed)
                 explanation = explainer(trial.background.table(row), progress=False)
-                gap = np.abs(explanation.values.reshape(beta.shape) - beta)
-                z = gap / (explanation.standard_errors.reshape(beta.shape) + 1e-6 * size)
+                gap = np.abs(explanation.coefficients.values.reshape(beta.shape) - beta)
+                z = gap / (explanation.coefficients.standard_errors.reshape(beta.shape) + 1e-6 * size)
                 if z.max() <= _LIMIT:
                     return Verdict(SAMPLED, detail="looked at")
         except (limes.exceptions.LimesError, TooLargeError):
             return Verdict(SAMPLED)
-    values = explanation.values.reshape(beta.shape)[0].tolist()
+    values = explanation.coefficients.values.reshape(beta.shape)[0].tolist()
     return Verdict(MISMATCH, 1, f"sampled, |z| = {z.max():.3g}", 0, values, beta[0].tolist())

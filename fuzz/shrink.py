@@ -25,7 +25,7 @@ _KEPT = {
     "thread_count",
     "n_jobs",
 }
-_PRINTED = "explanation.values.tolist(), explanation.intercepts.tolist()"
+_PRINTED = "explanation.coefficients.values.tolist(), explanation.coefficients.intercepts.tolist()"
 _SIMPLE_COLUMNS = ("r.normal(size=n)", "r.integers(0, 3, n)")
 _SIMPLE_TARGETS = ("10.0 * (C[0] > 0)", "(C[0] > 0).astype(int)", "10.0 * (C[0] == 0) + 50")
 

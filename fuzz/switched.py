@@ -140,7 +140,9 @@ def compare_known(
         return Verdict(MISMATCH, 1, text, 0, values.tolist(), beta.tolist())
     others = np.zeros_like(beta) if same.all() else values[~same]
     size = float(np.abs(answers).max())
-    verdict = compare(others[None], explanation.coefficients.intercepts, beta[None], start[None], size, **tolerances)
+    verdict = compare(
+        others[None], explanation.coefficients.intercepts, beta[None], start[None], size, **tolerances
+    )
     account = explanation.contributions
     if verdict.kind != AGREES or account.standard_errors.any():
         return verdict

@@ -33,4 +33,4 @@ def prepare(case: Case, bandwidth: float, *, control: str = "auto") -> Callable[
 
 def _values(explainer: limes.TabularExplainer, case: Case) -> tuple[np.ndarray, str]:
     explanation = explainer(case.row, progress=False)
-    return explanation.values[0], explanation.controls[0]
+    return explanation.coefficients.values[0], explanation.coefficients.controls[0]

@@ -37,7 +37,7 @@ def truth(case: Case, bandwidth: float) -> Truth:
         explainer = limes.TabularExplainer(
             case.readable, case.table.X, output=case.output, bandwidth=bandwidth, method="exact"
         )
-        return Truth(explainer(case.row).values[0], 0.0)
+        return Truth(explainer(case.row).coefficients.values[0], 0.0)
     file = _file(case, bandwidth)
     if not file.exists():
         explain = limes_sampled.prepare(case, bandwidth, control="none")

@@ -98,7 +98,7 @@ def _model(kind: str, is_class: bool) -> Any:
 def _outputs(explanation: Any) -> tuple[np.ndarray, np.ndarray]:
     """Predictions and surrogates of the last output, the positive class."""
     n = len(explanation)
-    both = (explanation.predictions, explanation.surrogate_predictions)
+    both = (explanation.predictions, explanation.coefficients.surrogate_predictions)
     return tuple(numbers.reshape(n, -1)[:, -1] for numbers in both)
 
 
@@ -110,7 +110,9 @@ def _warned(explanation: Any, *, is_margin: bool) -> dict:
     if not is_margin:
         misleading |= (g < 0.0) | (g > 1.0)
     is_warned = np.array([bool(record) for record in explanation.row_warnings])
-    largest = np.abs(explanation.values.reshape(len(f), explanation.values.shape[1], -1)[..., -1]).max(axis=1)
+    largest = np.abs(
+        explanation.coefficients.values.reshape(len(f), explanation.coefficients.values.shape[1], -1)[..., -1]
+    ).max(axis=1)
     fine = (np.abs(f - g) < _SMALL * largest) & ~misleading
     return {
         "misleading": float(misleading.mean()),

@@ -71,9 +71,9 @@ def _compared(
     lime = _lime(case, bandwidth * np.sqrt(rows.shape[1]), rows.iloc[:lime_rows])
     lime_seconds, lime_calls = time.perf_counter() - start, case.ask.rows - before
     coef, squared = truth
-    values = explanation.values[:lime_rows]
+    values = explanation.coefficients.values[:lime_rows]
     inside = np.abs(values - coef) <= 1.96 * np.hypot(
-        explanation.standard_errors[:lime_rows], np.sqrt(squared)
+        explanation.coefficients.standard_errors[:lime_rows], np.sqrt(squared)
     )
     return {
         "case": name,

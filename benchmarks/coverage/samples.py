@@ -55,7 +55,11 @@ def _of_table(
         row = case.row()
         row[numeric] += seed * 1e-9
         explanation = explainer(row, progress=False)
-        yield explanation.coefficients.values[0], explanation.coefficients.standard_errors[0], explanation.row_warnings[0]
+        yield (
+            explanation.coefficients.values[0],
+            explanation.coefficients.standard_errors[0],
+            explanation.row_warnings[0],
+        )
 
 
 def _of_switches(case: Switches, control: str, calls: int, seed: int) -> tuple[Any, Any, tuple[str, ...]]:

@@ -24,8 +24,14 @@ def of_limes(X: np.ndarray, ask: Ask) -> dict[str, Any]:
     import limes
 
     explanation = limes.TabularExplainer(ask, X)(X[0])
-    error = float(explanation.standard_errors.max() / np.abs(explanation.values).max())
-    return {"values": explanation.values[0].tolist(), "error": error, "control": explanation.controls[0]}
+    error = float(
+        explanation.coefficients.standard_errors.max() / np.abs(explanation.coefficients.values).max()
+    )
+    return {
+        "values": explanation.coefficients.values[0].tolist(),
+        "error": error,
+        "control": explanation.coefficients.controls[0],
+    }
 
 
 def of_lime(X: np.ndarray, ask: Ask) -> dict[str, Any]:

@@ -152,7 +152,9 @@ def measure(draws: int = DRAWS) -> Iterator[dict[str, Any]]:
             explainer = limes.TabularExplainer(model, X, output=output, **options)
             explanation = explainer(X[:1], progress=False)
             if explanation.method == "exact":
-                r2, error = _by_draws(model, reader, explainer.design(X[0]), explanation.values[0], draws)
+                r2, error = _by_draws(
+                    model, reader, explainer.design(X[0]), explanation.coefficients.values[0], draws
+                )
                 yield {
                     "reader": name,
                     "design": design,

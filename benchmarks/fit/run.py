@@ -100,7 +100,10 @@ def _suggestion_wins(explainer: Any, model: Any, row: pd.DataFrame) -> bool:
     for name, options in zip(suggestion.names, suggestion.candidates, strict=True):
         other = explainer.with_design(**options)
         explanation, (bound, (instance,)) = other(row, progress=False), other.model_at(row)
-        g = explanation.intercepts[0] + bound.features_at(instance, x) @ explanation.values[0]
+        g = (
+            explanation.coefficients.intercepts[0]
+            + bound.features_at(instance, x) @ explanation.coefficients.values[0]
+        )
         scores[name] = 1.0 - np.mean((f - g) ** 2) / f.var()
     return bool(scores[suggestion.name] >= max(scores.values()) - TIE)
 

@@ -51,7 +51,7 @@ def truth(network: Network, session: Any, photograph: str) -> tuple[Any, Any]:
             explainer = network.explainer(
                 session, control="none", max_calls=CALLS, rng=1000 + run, method="sampled"
             )
-            runs.append(explainer(image, progress=False).values[0].ravel())
+            runs.append(explainer(image, progress=False).coefficients.values[0].ravel())
         CACHE.mkdir(exist_ok=True)
         errors = np.std(runs, axis=0, ddof=1) / np.sqrt(RUNS)
         np.savez(file, coef=np.mean(runs, axis=0), errors=errors)
@@ -74,9 +74,9 @@ def _case(network: Network, photograph: str, seeds: int) -> dict:
         for calls in LIMES_CALLS:
             explainer = network.explainer(session, max_calls=calls, rng=seed, top=TOP)
             explanation = explainer(image, progress=False)
-            result[f"limes {calls}"].append(explanation.values[0][:, 0])
-        gap = np.abs(explanation.values[0][:, 0] - coef)
-        covered.append(gap <= 1.96 * np.hypot(explanation.standard_errors[0][:, 0], errors))
+            result[f"limes {calls}"].append(explanation.coefficients.values[0][:, 0])
+        gap = np.abs(explanation.coefficients.values[0][:, 0] - coef)
+        covered.append(gap <= 1.96 * np.hypot(explanation.coefficients.standard_errors[0][:, 0], errors))
     return {
         "network": network.name,
         "photograph": photograph,

@@ -76,9 +76,21 @@ def _compared(name: str, model: str) -> dict[str, Any]:
         "model": model,
         "method": product.method,
         "fidelity": [float(np.median(e.fidelity)) for e in (product, joint)],
-        "top": float(np.mean([_shared(*pair) for pair in zip(product.values, joint.values, strict=True)])),
-        "size": float(np.median(np.abs(product.values).sum(axis=1) / np.abs(joint.values).sum(axis=1))),
-        "effective": float(np.median(joint.effective_rows) / len(X)),
+        "top": float(
+            np.mean(
+                [
+                    _shared(*pair)
+                    for pair in zip(product.coefficients.values, joint.coefficients.values, strict=True)
+                ]
+            )
+        ),
+        "size": float(
+            np.median(
+                np.abs(product.coefficients.values).sum(axis=1)
+                / np.abs(joint.coefficients.values).sum(axis=1)
+            )
+        ),
+        "effective": float(np.median(joint.coefficients.effective_rows) / len(X)),
         "apart": float(np.median([row.diagnostics["dependence"].apart for row in diagnosis])),
         "warnings": levels.count("warning") / DIAGNOSED,
         "notes": levels.count("note") / DIAGNOSED,
@@ -116,7 +128,7 @@ def _attack() -> dict[str, Any]:
     place = list(X.columns).index(SEX)
     for law in ("truncnorm", "joint"):
         explanation = limes.TabularExplainer(model, X, law=law)(unseen, progress=False)
-        largest = np.abs(explanation.values).argmax(axis=1) == place
+        largest = np.abs(explanation.coefficients.values).argmax(axis=1) == place
         diagnosis = limes.diagnose(explanation, progress=False)
         flagged = [any(f.kind == "dependence" for f in row.findings) for row in diagnosis]
         result[law] = {"bias first": float(largest.mean()), "reported": float(np.mean(flagged))}

@@ -68,8 +68,8 @@ def main() -> None:
         result = step()
         measured[name] = [time.perf_counter() - wall, time.process_time() - cpu]
     if hasattr(result, "standard_errors"):
-        largest = np.abs(result.values).max(axis=1)
-        measured["error"] = float((result.standard_errors.max(axis=1) / largest).max())
+        largest = np.abs(result.coefficients.values).max(axis=1)
+        measured["error"] = float((result.coefficients.standard_errors.max(axis=1) / largest).max())
     measured["gigabytes"] = getrusage(RUSAGE_SELF).ru_maxrss / 2**20
     print(json.dumps(measured))
 

@@ -92,7 +92,7 @@ def by_limes(text: Text) -> Any:
     """What each place of a word has of its contribution."""
     explainer = limes.TextExplainer(text.ask, hierarchy=True, max_calls=CALLS - CHECKS, rng=0)
     explanation = explainer(text.text, progress=False)
-    spans, values = explanation.provenance["spans"], explanation.values[0]
+    spans, values = explanation.provenance["spans"], explanation.coefficients.values[0]
     of_place = {}
     for condition, value in zip(explanation.conditions[0], values.tolist(), strict=True):
         places = spans[condition]
@@ -184,12 +184,17 @@ def covered() -> dict[str, float]:
             )(small, progress=False)
             if explanation.feature_names != truth.feature_names:
                 raise ValueError("the words are not the same")
-            gaps = np.abs(explanation.values[0] - true) <= 1.96 * explanation.standard_errors[0]
-            largest = np.argsort(-np.abs(explanation.values[0]))[:16]
+            gaps = (
+                np.abs(explanation.coefficients.values[0] - true)
+                <= 1.96 * explanation.coefficients.standard_errors[0]
+            )
+            largest = np.argsort(-np.abs(explanation.coefficients.values[0]))[:16]
             coarse, shares = explanation.levels[0], explanation.provenance["coarse"]["shares"]
             sums = np.array([sum(share * true[j] for j, share in parts) for parts in shares])
             inside["words"].append(gaps.mean())
             inside["16 largest"].append(gaps[largest].mean())
-            far = np.abs(coarse.values[0] - sums) <= 1.96 * coarse.standard_errors[0]
+            far = (
+                np.abs(coarse.coefficients.values[0] - sums) <= 1.96 * coarse.coefficients.standard_errors[0]
+            )
             inside["sentences"].append(far.mean())
     return {name: float(np.mean(shares)) for name, shares in inside.items()}

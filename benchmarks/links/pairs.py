@@ -44,7 +44,10 @@ def measure(timed: Callable[[Any, int, int], dict], rounds: int) -> list[dict]:
                     "model": f"explainable boosting machine, {name}, {X.shape[1]} columns, {count} pairs",
                     "way": f"{_way(explanation)}, {ROWS} rows",
                     **timed(lambda e=explainer, x=rows: e(x, progress=False), ROWS, rounds),
-                    "error": float(explanation.standard_errors.max() / np.abs(explanation.values).max()),
+                    "error": float(
+                        explanation.coefficients.standard_errors.max()
+                        / np.abs(explanation.coefficients.values).max()
+                    ),
                 }
             )
     return result

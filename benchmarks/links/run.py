@@ -91,7 +91,7 @@ def _texts(rounds: int) -> list[dict]:
             model = make_pipeline(TfidfVectorizer(norm=norm), LogisticRegression()).fit(texts, labels)
             explainer = limes.TextExplainer(model, split=r"\W+", output=1, method="exact")
             exact = explainer(text)
-            values = dict(zip(exact.feature_names, exact.values[0], strict=True))
+            values = dict(zip(exact.feature_names, exact.coefficients.values[0], strict=True))
             name = f"logistic regression, {words} words, {kind}"
             form, design = _over_words(model), ExchangeableDesign.word_deletions(words, 0.25)
             ways = [
@@ -138,7 +138,7 @@ def _probabilities(rounds: int) -> list[dict]:
     rows = X[np.random.default_rng(0).integers(len(X), size=BATCH)] * 1.0
     rows += 1e-3 * X.std(axis=0) * np.random.default_rng(1).normal(size=rows.shape)
     explainer = limes.TabularExplainer(model, X, output=1, method="exact")
-    exact = explainer(rows[:1]).values[0]
+    exact = explainer(rows[:1]).coefficients.values[0]
     result = [
         {"way": f"exact, {BATCH:,} rows", **_timed(lambda: explainer(rows, progress=False), BATCH, rounds)},
         {"way": "exact, one row", **_timed(lambda: explainer(rows[:1]), 1, rounds)},
@@ -148,7 +148,7 @@ def _probabilities(rounds: int) -> list[dict]:
         sampled = limes.TabularExplainer(
             model, X, output=1, method="sampled", max_calls=calls, control="none", rng=0
         )
-        error = float(np.abs(sampled(rows[:1]).values[0] - exact).max() / np.abs(exact).max())
+        error = float(np.abs(sampled(rows[:1]).coefficients.values[0] - exact).max() / np.abs(exact).max())
         timed = _timed(lambda s=sampled: s(rows[:1]), 1, min(rounds, 3))
         result.append({"way": f"limes sampled, {calls:,} calls", **timed, "error": error})
     return [

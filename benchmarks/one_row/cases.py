@@ -79,7 +79,7 @@ class Text:
 
         explanation = limes.TextExplainer(self.pipeline, split=r"\W+", bag="spelling")(self.text)
         assert explanation.method == "exact"
-        return explanation.feature_names, explanation.values[0, :, 1]
+        return explanation.feature_names, explanation.coefficients.values[0, :, 1]
 
 
 def text(words: int) -> Text:

@@ -82,7 +82,7 @@ def _table_runs(its: Table, calls: int) -> dict[str, Any]:
     def ours(control: str) -> Any:
         return lambda turn: limes.TabularExplainer(
             its.ask, its.X, max_calls=calls, control=control, contributions=False, rng=turn
-        )(its.X[turn], progress=False).values[0, :, 1]
+        )(its.X[turn], progress=False).coefficients.values[0, :, 1]
 
     def lime(turn: int) -> np.ndarray:
         explainer = LimeTabularExplainer(its.X, random_state=turn, feature_selection="none")
@@ -108,7 +108,7 @@ def _text_runs(its: Text, calls: int) -> dict[str, Any]:
             control=control,
             contributions=False,
             rng=turn,
-        )(its.text, progress=False).values[0, :, 1]
+        )(its.text, progress=False).coefficients.values[0, :, 1]
 
     def lime(turn: int) -> np.ndarray:
         explainer = LimeTextExplainer(random_state=turn, feature_selection="none")

@@ -52,8 +52,8 @@ def _case(name: str, seeds: int) -> list[dict[str, Any]]:
                 warnings.simplefilter("ignore")
                 explanation = explainer(rows, progress=False)
             if (explanation.shared_calls > 0).all():
-                values.append(explanation.values)
-                errors.append(explanation.standard_errors)
+                values.append(explanation.coefficients.values)
+                errors.append(explanation.coefficients.standard_errors)
         lines.append(
             {
                 "case": name,

@@ -81,7 +81,7 @@ def _limes(photo: Photograph, seed: int) -> Any:
     explainer = limes.ImageExplainer(
         photo.ask, segments=photo.segments, max_calls=CALLS, control="process", rng=seed
     )
-    return explainer(photo.pixels, progress=False).values[0]
+    return explainer(photo.pixels, progress=False).coefficients.values[0]
 
 
 def _lime(photo: Photograph, seed: int) -> Any:

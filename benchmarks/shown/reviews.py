@@ -68,7 +68,9 @@ def _limes(review: Review, seed: int) -> Any:
     explanation = limes.TextExplainer(review.ask, split=r"\W+", max_calls=CALLS, rng=seed)(
         review.text, progress=False
     )
-    return _by_word(review, dict(zip(explanation.feature_names, explanation.values[0].tolist(), strict=True)))
+    return _by_word(
+        review, dict(zip(explanation.feature_names, explanation.coefficients.values[0].tolist(), strict=True))
+    )
 
 
 def _lime(review: Review, seed: int) -> Any:

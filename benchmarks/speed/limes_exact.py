@@ -11,4 +11,4 @@ def prepare(case):
 
     explainer = limes.TabularExplainer(case.model, case.X, method="exact")
     explainer(case.X[:1])
-    return lambda rows: explainer(rows, progress=False).values
+    return lambda rows: explainer(rows, progress=False).coefficients.values

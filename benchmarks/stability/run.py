@@ -91,7 +91,7 @@ def _limes(case: Case, subject: Any, seeds: int, *, method: str) -> tuple[list[l
     for seed in range(seeds):
         explainer = limes.TabularExplainer(subject, case.table.X, output=case.output, method=method, rng=seed)
         explanation = explainer(_rows(case), progress=False)
-        for i, values in enumerate(explanation.values):
+        for i, values in enumerate(explanation.coefficients.values):
             warned = any("order" in warning for warning in explanation.row_warnings[i])
             runs[i].append((_strongest(values), warned))
     return runs, explainer.method == "exact"

@@ -36,7 +36,7 @@ def runs(seeds: int) -> tuple[list[list[Run]], list[list[Run]], str]:
 
 def _limes(model: cases.Model, text: str, seed: int) -> Run:
     explanation = TextExplainer(model.pipeline, split=r"\W+", output="True", rng=seed)(text, progress=False)
-    order = np.argsort(-np.abs(explanation.values[0]), kind="stable")[:_STRONGEST]
+    order = np.argsort(-np.abs(explanation.coefficients.values[0]), kind="stable")[:_STRONGEST]
     words = frozenset(explanation.feature_names[j] for j in order)
     return words, any("order" in warning for warning in explanation.row_warnings[0])
 

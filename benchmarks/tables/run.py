@@ -67,8 +67,8 @@ def _case(name: str, path: Path, model: Any, output: str | None) -> dict:
     explainer(X.iloc[:ROWS], progress=False)
     batch = time.perf_counter() - start
     check = limes.TabularExplainer(model, X, output=output, method="sampled", rng=1)(X.iloc[:5])
-    score = (check.values - explainer(X.iloc[:5]).values) / np.where(
-        check.standard_errors > 0, check.standard_errors, 1
+    score = (check.coefficients.values - explainer(X.iloc[:5]).coefficients.values) / np.where(
+        check.coefficients.standard_errors > 0, check.coefficients.standard_errors, 1
     )
     top = explanation.top(1)
     return {
@@ -80,6 +80,6 @@ def _case(name: str, path: Path, model: Any, output: str | None) -> dict:
         "method": explanation.method,
         "prepare_s": prepared,
         "ms_a_row": 1e3 * batch / ROWS,
-        "strongest": f"{top.conditions[0][0]}: {top.values.ravel()[0]:+.3g}",
+        "strongest": f"{top.conditions[0][0]}: {top.coefficients.values.ravel()[0]:+.3g}",
         "largest_z": float(np.abs(score).max()),
     }

@@ -54,7 +54,9 @@ def _scores(text: str, runs: int) -> dict[str, np.ndarray]:
         )
         explanation = explainer(text)
         order = [explanation.feature_names.index(word) for word in words]
-        expected = np.append(explanation.values[0, order], explanation.intercepts[0])
+        expected = np.append(
+            explanation.coefficients.values[0, order], explanation.coefficients.intercepts[0]
+        )
         scores[name] = normal_scores(coefs[:, i], expected)
     return scores
 

@@ -52,11 +52,16 @@ def sampled(texts: Sequence[str], model: cases.Model, rounds: int = ROUNDS) -> d
     say("speed: errors of lime")
     coefs, words = zip(*(lime_runs.run([probability], text, seed) for seed in seeds), strict=True)
     order = [truth.feature_names.index(word) for word in words[0]]
-    theirs = _error(np.array(coefs)[:, 0, :-1] - truth.values[0, order])
+    theirs = _error(np.array(coefs)[:, 0, :-1] - truth.coefficients.values[0, order])
     errors = {}
     for calls in CALLS:
         say(f"speed: errors of limes at {calls} calls")
-        errors[calls] = _error([_sampled(model, calls, s)(text).values[0] - truth.values[0] for s in seeds])
+        errors[calls] = _error(
+            [
+                _sampled(model, calls, s)(text).coefficients.values[0] - truth.coefficients.values[0]
+                for s in seeds
+            ]
+        )
     calls = next((c for c in CALLS if errors[c] <= theirs), CALLS[-1])
     ours = _sampled(model, calls, 0)
     seconds = in_turn(
@@ -65,7 +70,7 @@ def sampled(texts: Sequence[str], model: cases.Model, rounds: int = ROUNDS) -> d
     return {
         "words": cases.distinct(text),
         "error": {"lime": theirs, **{str(c): errors[c] for c in CALLS}},
-        "truth_error": float(np.sqrt(np.mean(truth.standard_errors**2))),
+        "truth_error": float(np.sqrt(np.mean(truth.coefficients.standard_errors**2))),
         "calls": calls,
         "seconds": seconds,
     }

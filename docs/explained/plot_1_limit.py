@@ -41,7 +41,7 @@ drawn = np.array([[lime_coefficient(seed, size) for seed in range(12)] for size 
 
 _, ax = plt.subplots()
 ax.plot(np.repeat(sizes, drawn.shape[1]), drawn.ravel(), ".", color="tab:gray", label="lime, one dot a seed")
-ax.axhline(limit.values[0, 0], color="tab:red", label="the limit")
+ax.axhline(limit.coefficients.values[0, 0], color="tab:red", label="the limit")
 ax.set(xscale="log", xlabel="rows that lime draws", ylabel=f"coefficient of {limit.conditions[0][0]}")
 _ = ax.legend()
 
@@ -72,8 +72,8 @@ from matplotlib.animation import FuncAnimation
 
 bandwidths = np.geomspace(0.4, 8, 24)
 frames = [limes.TabularExplainer(model, X, bandwidth=nu)(row) for nu in bandwidths]
-order = np.argsort(-np.abs(frames[-1].values[0]))[:6]
-reach = max(np.abs(frame.values).max() for frame in frames)
+order = np.argsort(-np.abs(frames[-1].coefficients.values[0]))[:6]
+reach = max(np.abs(frame.coefficients.values).max() for frame in frames)
 figure, ax = plt.subplots(figsize=(6, 3.2), layout="constrained")
 bars = ax.barh([frames[0].conditions[0][j] for j in order], np.zeros(len(order)))
 ax.set_xlim(-reach, reach)
@@ -83,7 +83,7 @@ ax.axvline(0, color="black", linewidth=0.8)
 
 def draw(k):
     """Draw the coefficients at the k-th bandwidth."""
-    for bar, value in zip(bars, frames[k].values[0, order], strict=True):
+    for bar, value in zip(bars, frames[k].coefficients.values[0, order], strict=True):
         bar.set_width(value)
         bar.set_color("tab:red" if value > 0 else "tab:blue")
     ax.set_title(f"bandwidth {bandwidths[k]:.2f}, R² {frames[k].fidelity[0]:.2f}", fontsize=10)

@@ -31,8 +31,11 @@ def black_box(rows):
 inside, count = 0, 0
 for seed in range(16):
     sampled = limes.TabularExplainer(black_box, X, max_calls=1024, rng=seed)(row)
-    inside += (abs(sampled.values - exact.values) <= 1.96 * sampled.standard_errors).sum()
-    count += sampled.values.size
+    inside += (
+        abs(sampled.coefficients.values - exact.coefficients.values)
+        <= 1.96 * sampled.coefficients.standard_errors
+    ).sum()
+    count += sampled.coefficients.values.size
 print(f"{inside} of {count} intervals hold the exact coefficient, {inside / count:.0%}")
 
 # %%
@@ -41,7 +44,7 @@ print(f"{inside} of {count} intervals hold the exact coefficient, {inside / coun
 sampled = limes.TabularExplainer(black_box, X, max_calls=1024, rng=0)(row)
 more = limes.TabularExplainer(black_box, X, max_calls=8192, rng=0)(row)
 print(
-    f"1,024 calls: {np.median(sampled.standard_errors):.3f}   8,192 calls: {np.median(more.standard_errors):.3f}"
+    f"1,024 calls: {np.median(sampled.coefficients.standard_errors):.3f}   8,192 calls: {np.median(more.coefficients.standard_errors):.3f}"
 )
 
 # %%

@@ -66,7 +66,9 @@ pd.DataFrame(
 # not? Together they predict with the *surrogate*, which need not meet the model's answer. Where it
 # lies on the other side of the threshold, or misses by more than all coefficients together, the explanation warns, in print, on
 # pages, in files and in diagnoses alike:
-print(f"surrogate {explanation.surrogate_predictions[0]:+.2f}, prediction {explanation.predictions[0]:+.2f}")
+print(
+    f"surrogate {explanation.coefficients.surrogate_predictions[0]:+.2f}, prediction {explanation.predictions[0]:+.2f}"
+)
 print(explanation.warnings or "no warning")
 
 # %%
@@ -78,7 +80,7 @@ suggestion
 # %%
 # The design in use stays. Two bins would call the case malignant beyond doubt, which the model does not:
 wide = limes.TabularExplainer(model, X, output="margin", bins=2)(X_new.iloc[[case]])
-print(f"two bins: R² {wide.fidelity[0]:.2f}, surrogate {wide.surrogate_predictions[0]:+.2f}")
+print(f"two bins: R² {wide.fidelity[0]:.2f}, surrogate {wide.coefficients.surrogate_predictions[0]:+.2f}")
 print(*wide.warnings, sep="\n")
 
 # %%

@@ -76,7 +76,7 @@ explanation.plot.images()
 # %%
 # A function is sampled, and the bars have 95 % intervals:
 print(
-    f"{explanation.values.shape[1]} superpixels, {explanation.method}, {explanation.model_calls} calls, R² = {explanation.fidelity[0]:.3f}"
+    f"{explanation.coefficients.values.shape[1]} superpixels, {explanation.method}, {explanation.model_calls} calls, R² = {explanation.fidelity[0]:.3f}"
 )
 explanation.plot.bar(max_features=8)
 

@@ -68,7 +68,7 @@ print(
 #
 # ``reason`` says why the model is sampled. ``controls`` names the readable model whose known averages are subtracted, so that only the rest is noisy.
 print(explanation.reason)
-print("subtracted:", explanation.controls[0])
+print("subtracted:", explanation.coefficients.controls[0])
 
 # %%
 # Are the error bars right?
@@ -79,8 +79,8 @@ print("subtracted:", explanation.controls[0])
 import numpy as np
 
 repeats = [limes.TabularExplainer(service, X, max_calls=1024, rng=seed)(row) for seed in range(12)]
-values = np.array([one.values[0] for one in repeats])
-stated = np.array([one.standard_errors[0] for one in repeats]).mean(axis=0)
+values = np.array([one.coefficients.values[0] for one in repeats])
+stated = np.array([one.coefficients.standard_errors[0] for one in repeats]).mean(axis=0)
 observed = values.std(axis=0, ddof=1)
 for name, s, o in zip(X.columns, stated, observed, strict=True):
     print(f"{name:30} stated {s:.4f}   observed {o:.4f}")

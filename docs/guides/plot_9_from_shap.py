@@ -30,7 +30,7 @@ explanation = limes.TabularExplainer(model, X)(row)
 shapley = shap.TreeExplainer(model)(row)
 side_by_side = pd.DataFrame(
     {
-        "coefficient": explanation.values[0],
+        "coefficient": explanation.coefficients.values[0],
         "contribution": explanation.contributions.values[0],
         "shap": shapley.values[0],
     },
@@ -52,7 +52,9 @@ print(f"shap:  {shapley.base_values.item():.1f} on average, contributions {shapl
 print(
     f"limes: {account.base_values[0]:.1f} on average around the row, contributions {account.values.sum():+.1f}"
 )
-print(f"LIME's surrogate: {explanation.surrogate_predictions[0]:.1f}, R² {explanation.fidelity[0]:.2f}")
+print(
+    f"LIME's surrogate: {explanation.coefficients.surrogate_predictions[0]:.1f}, R² {explanation.fidelity[0]:.2f}"
+)
 
 # %%
 # A model that cannot be read is sampled: ``account.standard_errors`` and ``account.calls`` say how well its contributions are known, and at what cost.

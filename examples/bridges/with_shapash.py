@@ -13,7 +13,7 @@ rows = X.iloc[:50]
 explanation = limes.TabularExplainer(model, X)(rows)
 
 names = list(explanation.feature_names)
-contributions = pd.DataFrame(explanation.values, index=rows.index, columns=names)
+contributions = pd.DataFrame(explanation.coefficients.values, index=rows.index, columns=names)
 page = SmartExplainer(model=model, title_story="Coefficients of LIME's surrogate (limes)")
 page.compile(x=rows, contributions=contributions)
 reasons = page.to_pandas(max_contrib=3)

@@ -31,11 +31,13 @@ def draw(runs: int) -> Drawn:  # noqa: ARG001 - one run, with its own standard e
         draw_image(ax, explanation, place, kind="cutout", top=5, sign="+", title=False)
         ax.set_title(f"({panel}) {PAIR[place]}", fontsize=10)
     numbers = {
-        label: Sampled(explanation.values[0, :, k], explanation.standard_errors[0, :, k])
+        label: Sampled(
+            explanation.coefficients.values[0, :, k], explanation.coefficients.standard_errors[0, :, k]
+        )
         for k, label in enumerate(PAIR)
     }
     shares = explanation.predictions[0]
-    return Drawn(figure, numbers, _TEXT.format(*shares, explanation.values.shape[1]))
+    return Drawn(figure, numbers, _TEXT.format(*shares, explanation.coefficients.values.shape[1]))
 
 
 def explain() -> limes.Explanation:

@@ -17,8 +17,8 @@ def draw(runs: int) -> Drawn:  # noqa: ARG001 - one run is what the figure shows
     once = lime_runs(1)[0]
     figure, axes = panels(2, height=4.2)
     titles = ("one run of lime, n = 5000", "its limit (limes, exact)")
-    order = np.argsort(np.abs(explanation.values[0]))
-    for ax, values, title in zip(axes, (once, explanation.values[0]), titles, strict=True):
+    order = np.argsort(np.abs(explanation.coefficients.values[0]))
+    for ax, values, title in zip(axes, (once, explanation.coefficients.values[0]), titles, strict=True):
         ax.barh(range(len(order)), values[order], color=np.where(values[order] > 0, GREEN, RED))
         ax.axvline(0, color="0.5", linewidth=0.7)
         ax.set_title(title, fontsize=9)
@@ -28,7 +28,7 @@ def draw(runs: int) -> Drawn:  # noqa: ARG001 - one run is what the figure shows
     axes[0].set_yticks(range(len(order)), [explanation.conditions[0][j] for j in order])
     axes[1].set_yticks([])
     axes[1].sharex(axes[0])
-    return Drawn(figure, {"exact": explanation.values[0]}, _TEXT)
+    return Drawn(figure, {"exact": explanation.coefficients.values[0]}, _TEXT)
 
 
 _TEXT = """**Claim.** LIME explains a random forest on the Boston housing table by bars, one a bin: a low

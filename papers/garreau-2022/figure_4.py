@@ -24,11 +24,19 @@ def draw(runs: int) -> Drawn:
     """Boxes of ``lime`` itself."""
     explanation, result = explained(), lime_runs(runs)
     figure, (ax,) = panels(height=4.4)
-    boxes(ax, explanation.conditions[0], result, theory=explanation.values[0], theory_label="exact (limes)")
+    boxes(
+        ax,
+        explanation.conditions[0],
+        result,
+        theory=explanation.coefficients.values[0],
+        theory_label="exact (limes)",
+    )
     ax.set_ylabel("coefficient", fontsize=9)
     ax.legend(frameon=False, fontsize=8)
-    numbers = {"exact": explanation.values[0], "runs": Sampled.of(result)}
-    return Drawn(figure, numbers, f"{_TEXT}{_order(result)} {agreement(result, explanation.values[0])}")
+    numbers = {"exact": explanation.coefficients.values[0], "runs": Sampled.of(result)}
+    return Drawn(
+        figure, numbers, f"{_TEXT}{_order(result)} {agreement(result, explanation.coefficients.values[0])}"
+    )
 
 
 @cache

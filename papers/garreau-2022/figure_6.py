@@ -28,7 +28,7 @@ def draw(runs: int) -> Drawn:
     assert max(float(np.abs(one.limit.coef - at_row.limit.coef).max()) for one in at_others) == 0.0
     result = type(at_row)(
         np.concatenate([one.runs for one in at_others]),
-        np.concatenate([one.intercepts for one in at_others]),
+        np.concatenate([one.coefficients.intercepts for one in at_others]),
         at_row.limit,
         at_row.shrunk,
     )

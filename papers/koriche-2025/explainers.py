@@ -169,4 +169,6 @@ class Maple:
         began = process_time()
         explanation = self._explainer(x[None])
         seconds = process_time() - began
-        return Answer(explanation.coefficients.values[0] * x, float(explanation.coefficients.intercepts[0]), seconds)
+        return Answer(
+            explanation.coefficients.values[0] * x, float(explanation.coefficients.intercepts[0]), seconds
+        )

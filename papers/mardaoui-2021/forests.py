@@ -105,7 +105,7 @@ def _explained(model: Pipeline, text: str, words: list[str], bandwidth: float) -
     explanation = limes.TextExplainer(model, split=r"\W+", output=1, bandwidth=bandwidth, method="exact")(
         text
     )
-    return float(explanation.values[0, words.index(_WORD)])
+    return float(explanation.coefficients.values[0, words.index(_WORD)])
 
 
 def _runs(answers: np.ndarray, d: int, bandwidth: float, n: int, runs: int) -> np.ndarray:
@@ -127,7 +127,7 @@ def sums(runs: int) -> Drawn:
     both.fit(vectorizer.transform(reviews.reviews()), reviews.liked())
     forests = both.estimators_
     exact = [
-        limes.TextExplainer(make_pipeline(vectorizer, f), split=r"\W+")(text).values[0]
+        limes.TextExplainer(make_pipeline(vectorizer, f), split=r"\W+")(text).coefficients.values[0]
         for f in (*forests, both)
     ]
     to_rows = _tfidf_rows(vectorizer, text)

@@ -28,7 +28,9 @@ for seed in range(40):
         lambda rows: model.predict(rows), X, max_calls=256, contributions=False, rng=seed
     )
     sampled = explainer(row)
-    errors.append((sampled.values - exact.values) / sampled.standard_errors)
+    errors.append(
+        (sampled.coefficients.values - exact.coefficients.values) / sampled.coefficients.standard_errors
+    )
 errors = np.abs(errors).ravel()
 
 # %%
