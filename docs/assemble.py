@@ -43,7 +43,11 @@ DOCUMENTS = {
 RESULTS = {
     "limes.Explanation": (
         *("limes._show.plots.Plots", "limes._explanation.fit.Effects"),
-        *("limes._explanation.contributions.Contributions", "limes._explanation.fit.Interaction"),
+        *(
+            "limes._explanation.attribution.Coefficients",
+            "limes._explanation.attribution.Contributions",
+            "limes._explanation.fit.Interaction",
+        ),
         "limes._explanation.rules.Certificate",
     ),
     "limes.diagnose": (

@@ -165,9 +165,7 @@ def test_a_linear_model_explains_itself(rows):
 
 def test_it_follows_the_curve(explainer, rows):
     explanation = explainer(rows[:40])
-    error = np.abs(explanation.coefficients.local_errors) if hasattr(explanation, "local_errors") else np.abs(
-        explanation.predictions - explanation.surrogate_predictions
-    )  # fmt: skip
+    error = np.abs(explanation.coefficients.local_errors)
     assert np.median(error) < 0.15
     assert explainer.kept >= 2
     assert explanation.coefficients.values[:, 1] @ np.cos(rows[:40, 1]) > 0

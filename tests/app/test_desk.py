@@ -35,7 +35,9 @@ def test_the_numbers_are_the_explainers(case):
             numbers = case.desk.explain(row["values"], output)["numbers"]
             of_output = explanation[..., output]
             for name in ("values", "standard_errors"):
-                np.testing.assert_allclose(numbers[name], getattr(of_output, name)[0], rtol=SAME, atol=0)
+                np.testing.assert_allclose(
+                    numbers[name], getattr(of_output.coefficients, name)[0], rtol=SAME, atol=0
+                )
             account = of_output.contributions
             np.testing.assert_allclose(numbers["contributions"], account.values[0], rtol=SAME, atol=1e-12)
             np.testing.assert_allclose(numbers["base"], account.base_values[0], rtol=SAME)

@@ -114,7 +114,7 @@ def test_the_second_of_two_probabilities_decides_the_first():
             both.coefficients.intercepts.sum(axis=1) + both.coefficients.values.sum(axis=(1, 2)), 1.0
         )
         for name in ("standard_errors", "shares", "share_errors"):
-            values = getattr(both, name)
+            values = getattr(both.coefficients, name)
             np.testing.assert_array_equal(values[..., 0], values[..., 1])
         np.testing.assert_array_equal(both.fidelity[:, 0], both.fidelity[:, 1])
         effects = [both[0, :, k].effects["mean radius"].values for k in (0, 1)]
