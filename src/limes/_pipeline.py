@@ -28,6 +28,7 @@ from limes._expectations.moments import (
 )
 from limes._expectations.of_forms import exact_expectation, reproducible
 from limes._expectations.sampled import CALLS, CUT_SHORT
+from limes._explanation.attribution import Coefficients
 from limes._threads import Progress, one_blas_thread, progress_of
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._product import (
@@ -336,32 +337,32 @@ class Fitted:
         unknown = np.isinf(self.sampled.fidelity_errors) & (self.sampled.unlike > 0)
         return np.where(unknown, np.nan, fidelity)
 
-    def explanation_fields(self, *, asks: bool = True) -> dict[str, Any]:
-        """Coefficients, and their errors if sampled; no call is counted if the model itself is not asked."""
+    def coefficients(self, calls: Ints) -> Coefficients:
+        """LIME's limit, with errors if sampled, of rows that took n ``calls`` each."""
         surrogate, sampled = self.surrogate, self.sampled
-        fields = {
+        fields: dict[str, Any] = {
             "values": surrogate.coef,
             "standard_errors": surrogate.standard_errors,
             "intercepts": surrogate.intercept,
             "surrogate_predictions": self.at_instance,
             # one that needs Var_w f is left to the explanation's fit
             "fidelity": None if np.isnan(surrogate.fidelity).any() else self.fidelity,
-            "calls": self.moments.calls if asks else np.zeros_like(self.moments.calls),
+            "calls": calls,
             "row_converged": self.converged,
         }
         if sampled is None:
-            return fields
+            return Coefficients(**fields)
+        if fields["fidelity"] is not None:
+            fields["fidelity_errors"] = sampled.fidelity_errors
         unknown = np.expand_dims(np.isnan(self.fidelity), 1)
-        return {
+        return Coefficients(
             **fields,
-            "shares": np.where(unknown, np.nan, surrogate.shares),
-            "surrogate_errors": sampled.surrogate_errors,
-            "fidelity_errors": None if fields["fidelity"] is None else sampled.fidelity_errors,
-            "share_errors": np.where(unknown, np.nan, sampled.share_errors),
-            "controls": tuple(sampled.control.tolist()),
-            "shared_calls": self.moments.shared if asks else np.zeros_like(self.moments.shared),
-            "effective_rows": sampled.effective,
-        }
+            shares=np.where(unknown, np.nan, surrogate.shares),
+            surrogate_errors=sampled.surrogate_errors,
+            share_errors=np.where(unknown, np.nan, sampled.share_errors),
+            controls=tuple(sampled.control.tolist()),
+            effective_rows=sampled.effective,
+        )
 
 
 class RefusedRowsError(ModelError):

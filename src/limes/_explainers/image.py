@@ -271,10 +271,8 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         """
         return self._explain(images, several_of(images), progress=progress, workers=workers)
 
-    def _explain_item(
-        self, item: Photograph, *, progress: bool, changes: Bools | None = None, inputs: int = 1
-    ) -> Explanation:
-        explain = partial(super()._explain_item, progress=progress, inputs=inputs)
+    def _explain_item(self, item: Photograph, *, progress: bool, changes: Bools | None = None) -> Explanation:
+        explain = partial(super()._explain_item, progress=progress)
         if len(self._fills) == 1:
             return explain(item, changes=changes)
         items = {name: item.filled_by(fill) for name, fill in self._fills.items()}

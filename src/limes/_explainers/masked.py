@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
@@ -35,6 +36,7 @@ from limes._explainers.options import SamplingOptions
 from limes._explainers.reading import (
     subset_rows,
 )
+from limes._explainers.request import Request
 from limes._explainers.results import (
     PERTURBED,
     UNFINISHED,
@@ -45,10 +47,11 @@ from limes._explainers.results import (
     repetitions,
     sampling_warnings,
     unchanged_answers,
-    with_account,
+    with_contributions,
 )
-from limes._explainers.subset_fits import SubsetFits, fields_of_all, identification_warning, identified
+from limes._explainers.subset_fits import SubsetFits, coefficients_of_all, identification_warning, identified
 from limes._explanation import Explanation
+from limes._explanation.attribution import changed, given
 from limes._explanation.drawing import Described
 from limes._explanation.explanation import from_fields
 from limes._explanation.fit import Fit
@@ -288,6 +291,13 @@ class FittedItem(NamedTuple, Generic[Item]):
     calls: int  # answers that it took
 
 
+def _without_coefficients(explanation: Explanation) -> Explanation:
+    """The same, asked for its contributions alone; an account at two levels has no other reading."""
+    if explanation.fit is None or given(explanation, "contributions") is None:
+        return explanation
+    return changed(explanation, coefficients=None)
+
+
 class MaskedExplainer(Described, ABC, Generic[Item]):
     """Explain an input: take it apart, bind the model to it, fit, and make the explanation."""
 
@@ -350,6 +360,33 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         """The object whose ``diagnostic_context`` diagnoses call."""
         return ExplainedItem(self, item)
 
+    @property
+    def _request(self) -> Request:
+        """What a call asks for."""
+        return Request.of_option(self._options.contributions)
+
+    def contributions(self, raw: Any, *, progress: bool = True, workers: int = 1) -> Any:
+        """Explain by contributions alone, in this call; coefficients are computed when they are read.
+
+        base + Σ_j φ_j = f: see `limes.Explanation.contributions`. Answers to sets of features serve both.
+
+        Parameters
+        ----------
+        raw, progress, workers
+            As of a call of the explainer.
+
+        Returns
+        -------
+        Explanation, or a list of them
+            As of a call of the explainer.
+        """
+        explainer: Any = copy(self)
+        vars(explainer)["_options"] = replace(self._options, contributions=True)
+        explained = explainer(raw, progress=progress, workers=workers)
+        if isinstance(explained, list):
+            return [_without_coefficients(one) for one in explained]
+        return _without_coefficients(explained)
+
     def _explain(self, raw: Any, several: Sequence[Any] | None, *, progress: bool, workers: int) -> Any:
         """Explain an input, or each of several, if there are."""
         if several is not None:
@@ -375,15 +412,13 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         """The input with its units as features, and with their groups."""
         raise NotImplementedError
 
-    def _explain_item(
-        self, item: Item, *, progress: bool, changes: Bools | None = None, inputs: int = 1
-    ) -> Explanation:
+    def _explain_item(self, item: Item, *, progress: bool, changes: Bools | None = None) -> Explanation:
         if (units := self._units(item)) is not None:
             return self._explain_levels(item, units, progress=progress)
         changes = self._changes(item) if changes is None else changes
         explanation = self._to_explanation(self._fit(item, changes, progress=progress))
         bar = progress_of(shown=progress)
-        return with_account(explanation, self._options.contributions, inputs, progress=bar)
+        return with_contributions(explanation, self._request, progress=bar)
 
     def _explain_each(self, several: Sequence[Any], *, progress: bool, workers: int) -> list[Explanation]:
         """Explain several inputs, all of which are parsed before the first is explained."""
@@ -395,7 +430,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
                 raise InputError(f"{self._kind} {i}: {problem}") from None
         results, error = compute_each(
             items,
-            partial(self._explain_item, progress=False, inputs=len(items)),
+            partial(self._explain_item, progress=False),
             progress=progress_of(shown=progress),
             workers=check_count("workers", workers),
         )
@@ -540,22 +575,24 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             warnings += unchanged_answers(
                 fitted, unlike, predictions, model.outputs, kind, are_all=bool(changes.all())
             )
-        fields = fitted.explanation_fields()
+        asked = np.where(fitted.moments.calls > 0, calls, 0)
+        coefficients = fitted.coefficients(asked)
         if not changes.all():
-            fields = fields_of_all(fields, changes)
+            coefficients = coefficients_of_all(coefficients, changes)
             warnings += identification_warning(item.names, self._changes(item), self._advice)
         enumerated = _ENUMERATED.format(self._features)
-        fields |= {
-            "calls": np.where(fields["calls"] > 0, calls, 0),
-            "fit": Fit.of(
+        return Explanation(
+            coefficients=coefficients,
+            calls=asked,
+            shared_calls=None if exact else fitted.moments.shared,
+            fit=Fit.of(
                 partial(self._fits, model, predictions, fitted, changes),
-                fields["values"].shape,
+                coefficients.values.shape,
+                lambda: coefficients,
                 is_read=exact and not fitted.moments.calls.any(),
                 shows=self._options.contributions is not False,
+                accuracy=sampling.accuracy,
             ),
-        }
-        return from_fields(
-            **fields,
             predictions=predictions,
             feature_names=item.names,
             output_names=model.outputs,

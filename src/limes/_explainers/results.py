@@ -20,10 +20,10 @@ from limes._diagnostics.finding import row_outputs
 from limes._expectations.least_squares import ENOUGH_ANSWERS, ENOUGH_CARRIERS, least_effective
 from limes._expectations.moments import SampleStatistics
 from limes._expectations.sampled import Sampling
+from limes._explainers.request import Request
 from limes._explainers.tables.laws import Writer, number_texts, writer_of
 from limes._explanation import Explanation
 from limes._explanation.attribution import changed
-from limes._explanation.fit import MOST_ESTIMATED
 from limes._explanation.record import RowWarning, by_output
 from limes._explanation.wording import CONFIDENCE, number
 from limes._pipeline import Fitted, RefusedRowsError
@@ -92,16 +92,16 @@ def interrupted(cause: BaseException | None, partial: Explanation | None, rows: 
     return Interrupted(f"stopped: {state}", partial)
 
 
-def with_account(
-    explanation: Explanation, wanted: str | bool, inputs: int, *, progress: Progress, workers: int = 1
+def with_contributions(
+    explanation: Explanation, request: Request, *, progress: Progress, workers: int = 1
 ) -> Explanation:
-    """Compute contributions of an explanation of one of ``inputs`` in the call, if it is to: see the option.
+    """Compute contributions of an explanation in the call, if they are asked for.
 
-    Coefficients outlive whatever happens: a failure is a warning, and a stop has them in its ``partial``.
+    What was computed before outlives whatever happens: a failure is a warning, and a stop has it in its
+    ``partial``.
     """
     fit = explanation.fit
-    is_default = wanted == "auto"
-    if fit is None or wanted is False or (is_default and (fit.is_read or inputs > MOST_ESTIMATED)):
+    if fit is None or not request.may_ask or (request.contributions == "shown" and fit.is_read):
         return explanation
     fits, error = fit.make(), None
     try:
@@ -275,8 +275,7 @@ class RowWarnings:
         sampling: Mapping[int, tuple[RowWarning, ...]],
     ) -> tuple[tuple[RowWarning, ...], ...]:
         """Warnings of rows (n, d) with their cells, those of ``sampling`` among them."""
-        outside = self.numeric & ((rows < self.low) | (rows > self.high))
-        outside &= ~self.of_codes[np.arange(rows.shape[1]), cells]
+        outside = self._are_outside(rows, cells)
         near = np.concatenate(
             [self._near(rows[i : i + _BLOCK], cells[i : i + _BLOCK]) for i in range(0, len(rows), _BLOCK)]
         )
@@ -307,6 +306,24 @@ class RowWarnings:
                 *fixed,
             )
         return tuple(warnings)
+
+    def about_rows(
+        self, rows: Floats, cells: Ints, predictions: Floats
+    ) -> tuple[tuple[RowWarning, ...], ...]:
+        """Warnings that are about no surrogate: of rows outside of the background, and of the model."""
+        outside, scores = self._are_outside(rows, cells), self.scores(predictions)
+        fixed = (*scores, *self.fixed)
+        warnings = [fixed] * len(rows)
+        odd = odd_probabilities(predictions) if self.adds_up and not scores else {}
+        for i in sorted({*np.flatnonzero(outside.any(axis=1)).tolist(), *odd}):
+            columns = np.flatnonzero(outside[i]).tolist()
+            warnings[i] = (*self._outside(columns, rows[i]), *odd.get(i, ()), *fixed)
+        return tuple(warnings)
+
+    def _are_outside(self, rows: Floats, cells: Ints) -> Bools:
+        """Which values (n, d) lie outside the background's range, and are no codes."""
+        outside = self.numeric & ((rows < self.low) | (rows > self.high))
+        return np.asarray(outside & ~self.of_codes[np.arange(rows.shape[1]), cells])
 
     def misleading(self, predictions: Floats, surrogates: Floats) -> dict[int, tuple[RowWarning, ...]]:
         """Warnings about surrogates that decide otherwise than the model, or are no probabilities."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -41,9 +41,10 @@ from limes.models.forms._base import Form, Reducible, Sum
 from limes.models.forms._linked import Linked, Ridges
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from limes._pipeline import Fitted
+    from limes._explanation.attribution import Coefficients
+from limes._pipeline import Fitted
 
 # The most sets that are enumerated; sets that are drawn, in how many independent sequences; the most numbers
 # (sets times features) that these may have
@@ -69,14 +70,16 @@ def among_all(numbers: Floats, changes: Bools, absent: float) -> Floats:
     return merged
 
 
-def fields_of_all(fields: Mapping[str, Any], changes: Bools) -> dict[str, Any]:
-    """Fields of an explanation of some features as those of all, (1, d) or (1, d, k)."""
-    merged = {
-        name: among_all(np.asarray(fields[name])[0], changes, absent)[None]
-        for name, absent in _ABSENT.items()
-        if fields.get(name) is not None
-    }
-    return {**fields, **merged}
+def coefficients_of_all(coefficients: Coefficients, changes: Bools) -> Coefficients:
+    """Coefficients of some features as those of all, (1, d) or (1, d, k)."""
+    stored = coefficients.stored
+    return coefficients.changed(
+        **{
+            name: among_all(np.asarray(stored[name])[0], changes, absent)[None]
+            for name, absent in _ABSENT.items()
+            if stored[name] is not None
+        }
+    )
 
 
 def identification_warning(names: Sequence[str], changes: Bools, advice: str) -> tuple[RowWarning, ...]:

@@ -10,30 +10,33 @@ import math
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple, Unpack
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from limes._arrays import Floats, Ints
 from limes._checks import as_number, check_choice, check_count, check_size
 from limes._diagnostics.context import JointContext, TableContext, source_of
 from limes._expectations.controls import CONTROLS
+from limes._expectations.moments import REFUSED
 from limes._explainers.options import SamplingKeywords, SamplingOptions, complete, takes
+from limes._explainers.request import ACCOUNT, Request
 from limes._explainers.results import (
     examined,
     interrupted,
     reason_of,
     refused,
-    with_account,
+    with_contributions,
 )
 from limes._explainers.tables.laws import TabularOptions
 from limes._explainers.tables.model import TabularModel
 from limes._explainers.tables.suggestion import DesignSuggestion, suggest_design
 from limes._explainers.tables.table import EncodedRows, RowNames, Table, row_names
 from limes._explanation import Explanation
+from limes._explanation.attribution import Contributions, changed
 from limes._explanation.drawing import Described
-from limes._explanation.explanation import from_fields
 from limes._explanation.fit import Fit
 from limes._explanation.selection import shown_of
 from limes._pipeline import CutShort, Fitted, Method, RefusedRowsError
@@ -299,11 +302,6 @@ class TabularExplainer(Described):
             return shown_of(bound.predict_all(self._background.matrix[:most]))
 
     @property
-    def contributions(self) -> str | bool:
-        """The option: "auto", True or False."""
-        return self._options.sampling.contributions
-
-    @property
     def has_quick_contributions(self) -> bool:
         """Whether rows have exact contributions within about two milliseconds: long tables show these."""
         return self._model.has_quick_contributions
@@ -347,17 +345,101 @@ class TabularExplainer(Described):
         Interrupted
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
-        explanation = self._to_explanation(self._fit(X, ids=ids, progress=progress, workers=workers))
+        return self._answered(X, self._request, ids=ids, progress=progress, workers=workers)
+
+    def contributions(
+        self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1
+    ) -> Explanation:
+        """Explain rows by their contributions alone; coefficients are computed when they are read.
+
+        base + Σ_j φ_j = f(ξ): see `limes.Explanation.contributions`. Where the model is read, no surrogate is
+        fitted: neither coefficients nor R², nor the warnings that are about them.
+
+        Parameters
+        ----------
+        X, ids, progress, workers
+            As of a call of the explainer.
+
+        Returns
+        -------
+        Explanation
+            With the contributions of all rows, computed in this call whatever the option ``contributions``.
+
+        Raises
+        ------
+        InputError, ModelError, Interrupted
+            As of a call of the explainer; an InputError where contributions have too few calls, or
+            ``method="exact"`` has none.
+
+        Examples
+        --------
+        >>> import limes
+        >>>         >>> from sklearn.linear_model import Ridge
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> explainer = limes.TabularExplainer(Ridge(alpha=0).fit(X, [0, 2, 1, 3]), X)
+        >>> account = explainer.contributions([[1.0, 1.0]]).contributions
+        >>> (account.base_values + account.values.sum(axis=1)).round(9).tolist()
+        [3.0]
+        """
+        return self._answered(X, ACCOUNT, ids=ids, progress=progress, workers=workers)
+
+    @property
+    def _request(self) -> Request:
+        """What a call asks for."""
         sampling = self._options.sampling
-        wanted = False if self._is_reproducible else sampling.contributions
         # a warning reports a budget of the user's that is too small
-        if wanted == "auto" and not self._model.has_cheap_walks and sampling.max_calls is None:
-            wanted = False
+        costs = not self._model.has_cheap_walks and sampling.max_calls is None
+        if self._is_reproducible or (sampling.contributions == "auto" and costs):
+            return Request("read")
+        return Request.of_option(sampling.contributions)
+
+    def _answered(self, X: Any, request: Request, *, ids: Any, progress: bool, workers: int) -> Explanation:
+        if not request.coefficients and self._model.has_exact_contributions:
+            return self._account(X, ids=ids)
+        explanation = self._to_explanation(self._fit(X, ids=ids, progress=progress, workers=workers))
         bar = progress_of(shown=progress)
-        return with_account(explanation, wanted, len(explanation), progress=bar, workers=workers)
+        explanation = with_contributions(explanation, request, progress=bar, workers=workers)
+        return explanation if request.coefficients else changed(explanation, coefficients=None)
 
     @one_blas_thread()
-    def _fit(self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1) -> TabularFit:
+    def _account(self, X: Any, *, ids: Any) -> Explanation:
+        """Contributions of a model that was read: no surrogate is fitted."""
+        model, encoded, predictions = self._current(X)
+        rows, names = encoded.matrix, row_names(X, ids, encoded)
+        cells = model.family.cells(rows)
+        none = np.zeros(len(rows), dtype=np.int64)
+        quiet = progress_of(shown=False)
+        fitted = cache(partial(model.pipeline.explain, rows, cells, predictions, progress=quiet))
+        fit = Fit.of(
+            partial(model.fits, rows, cells, fitted, predictions),
+            (*rows.shape, *predictions.shape[1:]),
+            lambda: fitted().coefficients(none),
+            is_read=True,
+        )
+        try:
+            outputs = np.arange(predictions.shape[1]) if predictions.ndim == 2 else 0
+            contributions = Contributions.of_rows(model.exact_contributions(rows, cells), outputs=outputs)
+        except REFUSED:  # of some rows, which are walked to, or refused with their reason
+            contributions = fit.contributions()
+        return Explanation(
+            contributions=contributions,
+            predictions=predictions,
+            feature_names=model.table.names,
+            output_names=model.bound.reading.outputs,
+            conditions=model.conditions(cells, rows),
+            data=model.table.originals(rows),
+            method=contributions.method,
+            calls=none,
+            row_warnings=model.row_warnings.about_rows(rows, cells, predictions),
+            provenance=model.provenance_of(None, predictions),
+            ids=names.ids,
+            errors=names.errors,
+            explainer=self,
+            fit=fit,
+        )
+
+    def _asked(self, X: Any) -> tuple[TabularModel, EncodedRows, Floats, int]:
+        """The current model, rows, predictions, and how many others the model was asked about."""
         before = self._model.bound
         with AnswerCount().counting() as count:
             try:
@@ -365,11 +447,16 @@ class TabularExplainer(Described):
             except ModelError:
                 self._probed.add(count.rows)
                 raise
-        rows, names = encoded.matrix, row_names(X, ids, encoded)
         # beside the rows themselves, and what a new reading of the model counts
         read = 0 if model.bound is before else model.bound.checks.rows
-        again = max(0, count.rows - len(rows) - read)
+        again = max(0, count.rows - len(encoded.matrix) - read)
         self._probed.add(again)
+        return model, encoded, predictions, again
+
+    @one_blas_thread()
+    def _fit(self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1) -> TabularFit:
+        model, encoded, predictions, again = self._asked(X)
+        rows, names = encoded.matrix, row_names(X, ids, encoded)
         cells = model.family.cells(rows)
         try:
             fitted = model.pipeline.explain(
@@ -397,22 +484,26 @@ class TabularExplainer(Described):
         model, rows, cells, predictions, fitted, row_names, again = fit
         # of long tables the answers to rows' own draws would fill the memory
         kept = fitted if model.keeps_answers else fitted.without_answers()
-        fits = partial(model.fits, rows, cells, kept, predictions)
+        fits = partial(model.fits, rows, cells, lambda: kept, predictions)
+        is_exact = fitted.sampled is None
         reason = reason_of(fitted.refusals, len(rows)) or model.bound.reading.reason
         asks = model.bound.asks and not fitted.refusals
-        fields = fitted.explanation_fields(asks=asks)
-        if asks and fitted.sampled is not None:
+        calls, shared = np.zeros((2, len(rows)), dtype=np.int64)
+        if asks:
             # one is the prediction
-            fields["calls"] = fitted.moments.calls + 1
-            fields["shared_calls"] = model.bound.shared_calls(fitted.moments.shared) + again
-        return from_fields(
-            **fields,
+            calls = fitted.moments.calls + (0 if is_exact else 1)
+            shared = model.bound.shared_calls(fitted.moments.shared) + again
+        coefficients = fitted.coefficients(calls)
+        return Explanation(
+            coefficients=coefficients,
+            calls=calls,
+            shared_calls=None if is_exact else shared,
             predictions=predictions,
             feature_names=model.table.names,
             output_names=model.bound.reading.outputs,
             conditions=model.conditions(cells, rows),
             data=model.table.originals(rows),
-            method="exact" if fitted.sampled is None else "sampled",
+            method="exact" if is_exact else "sampled",
             reason=reason,
             row_warnings=model.warnings_of(rows, cells, fitted, predictions),
             provenance=model.provenance_of(fitted, predictions),
@@ -422,7 +513,9 @@ class TabularExplainer(Described):
             fit=Fit.of(
                 fits,
                 fitted.surrogate.coef.shape,
-                is_read=not (fitted.sampled is not None or reason),
+                lambda: coefficients,
+                is_read=is_exact and not reason,
+                accuracy=self._options.sampling.sampling.accuracy,
                 shows=self._options.sampling.contributions is not False,
             ),
         )
@@ -514,8 +607,7 @@ class TabularExplainer(Described):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> explainer = TabularExplainer(lambda X: X[:, 0], np.eye(4))
+        >>>         >>> explainer = TabularExplainer(lambda X: X[:, 0], np.eye(4))
         >>> explainer.design(np.zeros(4)).inclusion.round(2)
         array([0.79, 0.79, 0.79, 0.79])
         """

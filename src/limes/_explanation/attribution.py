@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 import numpy as np
 
 from limes._checks import is_count
+from limes._expectations.least_squares import DEFAULT_TOLERANCE, Tolerance
 from limes._explanation.drawing import drawer
 from limes._explanation.selection import by_size, selected
 from limes._explanation.wording import count
@@ -22,6 +23,7 @@ from limes.exceptions import InputError
 
 if TYPE_CHECKING:
     from limes._arrays import Bools, Floats, Ints
+    from limes._expectations.contributions import RowContributions
     from limes._explanation.explanation import Explanation
     from limes._explanation.record import RowWarning
 
@@ -235,6 +237,32 @@ class Contributions(Attribution):
     alone: Floats
     last: Floats
 
+    @classmethod
+    def of_rows(
+        cls,
+        computed: RowContributions,
+        features: Any = slice(None),
+        outputs: Any = 0,
+        accuracy: Tolerance = DEFAULT_TOLERANCE,
+    ) -> Contributions:
+        """Those at positions of features and outputs, a number for one output that has no axis."""
+
+        def chosen(numbers: Floats) -> Floats:
+            some = np.ascontiguousarray(numbers[..., outputs])  # sums have the bits of those of a selection
+            some.flags.writeable = False
+            return some
+
+        return cls(
+            values=chosen(computed.values[:, features]),
+            standard_errors=chosen(computed.errors[:, features]),
+            base_values=chosen(computed.base),
+            base_errors=chosen(computed.base_errors),
+            alone=chosen(computed.alone[:, features]),
+            last=chosen(computed.last[:, features]),
+            calls=computed.calls,
+            row_converged=accuracy.excess(computed.values, computed.errors) <= 1.0,
+        )
+
     @property
     def total(self) -> Floats:
         """What the base and the values add up to, (n,) or (n, k): the model's predictions."""
@@ -366,14 +394,6 @@ class Coefficients(Attribution):
         controls = tuple(self.controls[i] for i in positions["n"])
         stored = some.stored | {"controls": controls}
         return Coefficients(**stored if any(controls) else stored | dict.fromkeys(OF_SAMPLES))
-
-
-def accurate(facts: Mapping[str, Any], share: float = 0.015) -> Bools:
-    """Whether the errors of contributions are within a share of the largest of their output, row by row."""
-    values, errors = (np.abs(np.asarray(facts[name], dtype=float)) for name in ("values", "standard_errors"))
-    several = values.ndim == 3
-    largest = values.max(axis=1, initial=0.0, keepdims=True)
-    return np.asarray((errors <= share * largest).all(axis=(1, 2) if several else 1))
 
 
 def given(explanation: Any, reading: str) -> Any:

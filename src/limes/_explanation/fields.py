@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 import numpy as np
 
 from limes._checks import as_number
+from limes._expectations.least_squares import DEFAULT_TOLERANCE
 from limes._explanation.attribution import (
     COEFFICIENT_AXES,
     CONTRIBUTION_AXES,
     OF_SAMPLES,
     Coefficients,
     Contributions,
-    accurate,
 )
 from limes._explanation.json import NOT_FINITE
 from limes._explanation.record import RowWarning
@@ -204,8 +204,14 @@ def _sizes(axes: str, shape: tuple[int, ...]) -> tuple[int, ...]:
 # Fields of contributions that earlier versions did not store
 _LATER: Mapping[str, Any] = {
     "base_errors": lambda facts, wanted: np.full(wanted, np.nan),  # noqa: ARG005
-    "row_converged": lambda facts, wanted: accurate(facts).reshape(wanted),
+    "row_converged": lambda facts, wanted: _converged(facts).reshape(wanted),
 }
+
+
+def _converged(facts: Mapping[str, Any]) -> NDArray[np.bool_]:
+    values, errors = (np.asarray(facts[name], dtype=float) for name in ("values", "standard_errors"))
+    several = values if values.ndim == 3 else values[..., None]
+    return np.asarray(DEFAULT_TOLERANCE.excess(several, errors.reshape(several.shape)) <= 1.0)
 
 
 def _coefficients(stored: Any) -> tuple[Coefficients | None, tuple[int, ...] | None]:

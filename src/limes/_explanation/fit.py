@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, overload
 
 import numpy as np
 
-from limes._explanation.attribution import Contributions, accurate, given
+from limes._expectations.least_squares import DEFAULT_TOLERANCE, Tolerance
+from limes._explanation.attribution import Coefficients, Contributions, given
 from limes._explanation.drawing import Card, Printable, drawer
 from limes._explanation.selection import shown_of
 from limes._explanation.wording import difference
@@ -332,14 +333,24 @@ class Fit:
     features: Positions
     outputs: Positions
     several: bool
+    # the coefficients of all rows, features and outputs
+    known: Callable[[], Coefficients]
     is_read: bool = False
     shows: bool = True
+    accuracy: Tolerance = DEFAULT_TOLERANCE  # of contributions
 
     @classmethod
-    def of(cls, make: Callable[[], RowFits], shape: tuple[int, ...], **options: bool) -> Fit:
+    def of(
+        cls,
+        make: Callable[[], RowFits],
+        shape: tuple[int, ...],
+        known: Callable[[], Coefficients],
+        **options: Any,
+    ) -> Fit:
         """The fit of all rows and features, for values of this shape, (n, d) or (n, d, k)."""
         n, d, *k = shape
-        return cls(cache(make), np.arange(n), np.arange(d), np.arange(k[0] if k else 1), bool(k), **options)
+        outputs = np.arange(k[0] if k else 1)
+        return cls(cache(make), np.arange(n), np.arange(d), outputs, bool(k), known, **options)
 
     def select(self, positions: Mapping[str, Positions], *, drops_axis: bool) -> Fit:
         """The fit at positions of the rows, "n", features, "d", and outputs, "k"."""
@@ -445,6 +456,12 @@ class Fit:
                         share_error=float(pair.share_error),
                     )
 
+    def coefficients(self) -> Coefficients:
+        """Coefficients of the chosen columns and outputs."""
+        known = self.known()
+        positions = {"n": self.rows, "d": self.features, "k": self.outputs}
+        return known.select(positions, drops_axis=known.values.ndim == 3 and not self.several)
+
     def contributions(self) -> Contributions:
         """Contributions of the chosen columns to the chosen outputs."""
         if not self.rows.size:
@@ -477,25 +494,8 @@ class Fit:
 
     def _chosen_from(self, computed: RowContributions) -> Contributions:
         """The chosen columns and outputs of contributions."""
-        numbers = {
-            name: self._chosen(getattr(computed, name)[:, self.features])
-            for name in ("values", "errors", "alone", "last")
-        }
-        return Contributions(
-            base_values=self._chosen(computed.base),
-            base_errors=self._chosen(computed.base_errors),
-            standard_errors=numbers.pop("errors"),
-            calls=computed.calls,
-            row_converged=accurate({"values": computed.values, "standard_errors": computed.errors}),
-            **numbers,
-        )
-
-    def _chosen(self, numbers: Floats) -> Floats:
-        """The chosen outputs, with an axis of them if there are several."""
-        chosen = numbers[..., self.outputs] if self.several else numbers[..., self.outputs[0]]
-        chosen = np.ascontiguousarray(chosen)  # sums have the bits of those of a selection
-        chosen.flags.writeable = False
-        return chosen
+        outputs = self.outputs if self.several else int(self.outputs[0])
+        return Contributions.of_rows(computed, self.features, outputs, self.accuracy)
 
     def _stacked(self, rows: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
         """Stack values and errors (k,) of the rows, with an axis of the chosen outputs if they have one."""

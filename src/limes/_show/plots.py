@@ -104,6 +104,7 @@ class Plots:
     """
 
     explanation: Explanation
+    of: str = "coefficients"  # what is drawn, unless a picture is told
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "explanation", in_differences(self.explanation))
@@ -126,7 +127,7 @@ class Plots:
         row: int | str | None = None,
         output: str | int | None = None,
         *,
-        of: str = "coefficients",
+        of: str | None = None,
         max_features: int = 10,
         **options: Unpack[Options],
     ) -> Axes:
@@ -146,6 +147,7 @@ class Plots:
             Error bars reach 1.96 standard errors to each side when one row is sampled. Slopes are drawn per
             standard deviation of their columns.
         """
+        of = of or self.of
         canvas = self._canvas(options)
         if row is None and len(self.explanation) > 1:
             return _mean_bar(_measured(_one_output(self.explanation, output), of), of, max_features, canvas)
@@ -211,7 +213,7 @@ class Plots:
         self,
         output: str | int | None = None,
         *,
-        of: str = "coefficients",
+        of: str | None = None,
         max_features: int = 10,
         **options: Unpack[Options],
     ) -> Axes:
@@ -221,6 +223,7 @@ class Plots:
         feature, grey where missing; categories have a colour each, and their names under their dots. The
         parameters are those of `Plots`.
         """
+        of = of or self.of
         canvas = self._canvas(options)
         one = _measured(_one_output(self.explanation, output), of)
         axes = canvas.line_axes(one, max_features, 0.5 if any(map(_has_texts, one.data.T)) else 0.34)
@@ -252,7 +255,7 @@ class Plots:
         self,
         output: str | int | None = None,
         *,
-        of: str = "coefficients",
+        of: str | None = None,
         max_features: int = 10,
         **options: Unpack[Options],
     ) -> Axes:
@@ -261,6 +264,7 @@ class Plots:
         Colours are full at the 99 % quantile of their sizes. Up to 30 rows are named. The parameters are
         those of `Plots`.
         """
+        of = of or self.of
         from matplotlib.colors import LinearSegmentedColormap
 
         canvas = self._canvas(options)
@@ -306,7 +310,7 @@ class Plots:
         *,
         color: Any = None,
         output: str | int | None = None,
-        of: str = "coefficients",
+        of: str | None = None,
         **options: Unpack[Options],
     ) -> Axes:
         """Draw the coefficient, or contribution, of a feature against its value, one dot a row.
@@ -325,6 +329,7 @@ class Plots:
         Axes
             Lines reach 1.96 standard errors to each side where rows are sampled.
         """
+        of = of or self.of
         canvas = self._canvas(options)
         one = _measured(_one_output(self.explanation, output), of)
         j = _feature(one, feature)
@@ -435,7 +440,7 @@ class Plots:
         self,
         output: str | int | None = None,
         *,
-        of: str = "coefficients",
+        of: str | None = None,
         part: str | None = None,
         ax: Axes | None = None,
         title: str | None = None,
@@ -450,6 +455,7 @@ class Plots:
         InputError
             If the explanation is not of a text.
         """
+        of = of or self.of
         one = _measured(_one_output(self.explanation, output, row=0), of)
         coloured = pieces(part_of(one, part, "text"), 0, 0)
         if not coloured:
@@ -460,7 +466,7 @@ class Plots:
         self,
         output: str | int | None = None,
         *,
-        of: str = "coefficients",
+        of: str | None = None,
         part: str | None = None,
         channel: str | int | None = None,
         ax: Axes | None = None,
@@ -482,6 +488,7 @@ class Plots:
         InputError
             If the explanation is not of a series by segments, or there is no such channel.
         """
+        of = of or self.of
         whole = part_of(_measured(self.explanation, of), part, "series")
         one = _one_output(whole, output, row=0)
         position = output_position(whole, output, 0)
@@ -491,7 +498,7 @@ class Plots:
         self,
         output: str | int | None = None,
         *,
-        of: str = "coefficients",
+        of: str | None = None,
         part: str | None = None,
         kind: str = "overlay",
         top: int = 5,
@@ -514,6 +521,7 @@ class Plots:
         InputError
             If the explanation is not of an image.
         """
+        of = of or self.of
         _refuse_empty(self.explanation)
         position = output_position(self.explanation, output)
         axes = axes_or_new(ax, (4.2, 4.6))
@@ -524,13 +532,14 @@ class Plots:
         self,
         outputs: list[str | int] | None = None,
         *,
-        of: str = "coefficients",
+        of: str | None = None,
         part: str | None = None,
         kind: str = "overlay",
         top: int = 5,
         sign: str = "both",
     ) -> Figure:
         """Draw the image, and beside it one picture an output; see :meth:`image`."""
+        of = of or self.of
         _refuse_empty(self.explanation)
         chosen = slice(None) if outputs is None else outputs
         positions = np.atleast_1d(name_positions(chosen, self.explanation.output_names, "output")).tolist()

@@ -283,15 +283,21 @@ _WORTH_TREES = 1024
 
 
 class _Accounts(ABC):
-    """Contributions of rows, exact or by walks."""
+    """Contributions of rows, exact or by walks; coefficients."""
 
+    fit: Callable[[], Fitted]
     walks: Walks | None  # None with method="exact"
     # contributions of single rows by walks: calls of the model are not repeated
     _walked: dict[int, RowContributions]
 
+    @cached_property
+    def fitted(self) -> Fitted:
+        return self.fit()
+
+    @property
     @abstractmethod
-    def _is_sampled(self, row: int) -> bool:
-        """Whether nothing is exact at a row."""
+    def has_exact(self) -> bool:
+        """Whether contributions are exact, but for single rows that are refused."""
 
     @abstractmethod
     def _exact_contributions(self, at: Ints) -> RowContributions: ...
@@ -305,7 +311,7 @@ class _Accounts(ABC):
 
     def contributions(self, rows: Sequence[int], *, is_current: bool = False) -> RowContributions:
         missing = np.array([row for row in dict.fromkeys(rows) if row not in self._walked], dtype=np.int64)
-        read = missing[[not self._is_sampled(row) for row in missing.tolist()]]
+        read = missing if self.has_exact else missing[:0]
         exact, parts = read, list[RowContributions]()
         try:
             parts += [self._exact_contributions(read)] if read.size else []
@@ -327,7 +333,7 @@ class _Accounts(ABC):
 
     def exact_contributions(self, rows: Sequence[int]) -> RowContributions | None:
         try:
-            return None if any(map(self._is_sampled, rows)) else self._exact_contributions(np.array(rows))
+            return self._exact_contributions(np.array(rows)) if self.has_exact else None
         except REFUSED:
             return None
 
@@ -342,7 +348,7 @@ class TableFits(_Accounts):
     writers: Sequence[Writer]  # what writes numbers of a column
     x: Floats  # (n, d)
     cells: Ints  # (n, d)
-    fitted: Fitted
+    fit: Callable[[], Fitted]  # the surrogates
     form: ReadForm | None  # None where the model was sampled
     sampling: Any  # what sampled it, or the rows that the exact expectation refused
     predictions: Floats  # (n, ...)
@@ -471,7 +477,12 @@ class TableFits(_Accounts):
         values = trees.contributions(self.account(), *at)
         return None if values is None else Others(values[0], trees.predict)
 
+    @property
+    def has_exact(self) -> bool:
+        return self.form is not None
+
     def _is_sampled(self, row: int) -> bool:
+        """Whether no coefficient of a row is exact."""
         return self.form is None or row in self.fitted.refusals
 
     @cached_property
@@ -749,7 +760,7 @@ class JointFits(_Accounts):
     texts: Sequence[Objects]  # the columns' cells in words
     x: Floats  # (n, d)
     cells: Ints  # (n, d)
-    fitted: Fitted
+    fit: Callable[[], Fitted]  # the surrogates
     predictions: Floats  # (n, ...)
     walks: Walks | None
     spent: Ints  # calls that each row rests on already, where one bound is set for all
@@ -785,8 +796,9 @@ class JointFits(_Accounts):
     def cell_texts(self, row: int, column: int) -> tuple[str, ...]:  # noqa: ARG002 - the same for all rows
         return tuple(self.texts[column].tolist())
 
-    def _is_sampled(self, row: int) -> bool:  # noqa: ARG002 - all rows alike
-        return self.expectation.interventional is None
+    @property
+    def has_exact(self) -> bool:
+        return self.expectation.interventional is not None
 
     def _exact_contributions(self, at: Ints) -> RowContributions:
         exact = self.expectation.interventional

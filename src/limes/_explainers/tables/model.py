@@ -17,6 +17,7 @@ import numpy as np
 from limes._arrays import Floats, Ints, Objects, column_stds, distinct_rows
 from limes._diagnostics.context import Estimate
 from limes._expectations.behind_curves import BehindCurve, behind_links
+from limes._expectations.contributions import RowContributions, exact_contributions
 from limes._expectations.controls import CONTROLS
 from limes._expectations.controls.control import Control
 from limes._expectations.controls.tables import MarginControl
@@ -285,9 +286,9 @@ class TabularModel:
         predict = self.bound.predict if form is None else form.predict
         return [self.family.at(row) for row in rows], predict
 
-    def provenance_of(self, fitted: Fitted, predictions: Floats) -> dict[str, Any]:
+    def provenance_of(self, fitted: Fitted | None, predictions: Floats) -> dict[str, Any]:
         scores = {"quantity": SCORE} if self.row_warnings.scores(predictions) else {}
-        if not fitted.refusals:
+        if fitted is None or not fitted.refusals:
             return {**self.provenance, **scores}
         sampling = self.options.sampling.sampling
         return {**self.provenance, **scores, "seed": sampling.seed, "tolerance": str(sampling.accuracy)}
@@ -316,7 +317,27 @@ class TabularModel:
         """Whether the calls that contributions have, where they are not asked for, are enough."""
         return self.bound.budget.has_cheap_walks
 
-    def fits(self, rows: Floats, cells: Ints, fitted: Fitted, predictions: Floats) -> RowFits:
+    @property
+    def has_exact_contributions(self) -> bool:
+        """Whether rows have exact contributions, but for single rows that are refused."""
+        expectation: Any = self.bound.expectation
+        if isinstance(expectation, JointExpectation):
+            return expectation.interventional is not None
+        return bool(expectation.method == "exact" and not expectation.needs_densities)
+
+    def exact_contributions(self, rows: Floats, cells: Ints) -> RowContributions:
+        """Exact contributions of rows in these cells (n, d); REFUSED where a row has none."""
+        expectation: Any = self.bound.expectation
+        if isinstance(expectation, JointExpectation):
+            exact = expectation.interventional
+            assert exact is not None  # noqa: S101 - `has_exact_contributions`
+            return exact.at(rows, cells)
+        form = self.bound.reading.form
+        assert form is not None  # noqa: S101 - the expectation is exact
+        return exact_contributions(form, expectation, self.account, rows, cells)
+
+    def fits(self, rows: Floats, cells: Ints, fit: Callable[[], Fitted], predictions: Floats) -> RowFits:
+        """The fits of rows of one call; ``fit`` returns their surrogates."""
         expectation: Any = self.bound.expectation
         by_form, its = self.bound.reading.by_form, self.options.sampling
         sampling, budget = replace(its.sampling, spread=self.bound.reading.spread), self.bound.budget
@@ -324,8 +345,10 @@ class TabularModel:
         if by_form is None and (budget.most is not None or budget.has_cheap_walks):
             sampling = replace(sampling, max_calls=budget.walked)
         if by_form is None and budget.most is not None:
+            fitted = fit()
             spent = fitted.moments.calls + self.bound.shared_calls(fitted.moments.shared) - budget.checks
         asks, ask = by_form is None, by_form or self.bound.reading.ask
+
         walks: Walks | None = Walks(
             ask,
             sampling,
@@ -334,14 +357,14 @@ class TabularModel:
             advice=budget.advice,
         )
         if isinstance(self.law, JointFamily):
-            return JointFits(expectation, self.texts, rows, cells, fitted, predictions, walks, spent)
+            return JointFits(expectation, self.texts, rows, cells, fit, predictions, walks, spent)
         form = None
         if expectation.method == "exact":
             form, expectation = self._read_form, self.bound.fallback
             # method="exact" gives no estimates
             predict = behind_links(form.form) or form.form.predict
             walks = Walks(predict, its.sampling, asks=False) if expectation else None
-        inputs = rows, cells, fitted, form, expectation, predictions, walks, spent
+        inputs = rows, cells, fit, form, expectation, predictions, walks, spent
         writers = [*map(writer_of, self.table.columns)]
         return TableFits(self.family, lambda: self.account, self.texts, writers, *inputs)
 
