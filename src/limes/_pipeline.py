@@ -351,6 +351,8 @@ class Fitted:
             "row_converged": self.converged,
         }
         if sampled is None:
+            if fields["fidelity"] is not None:
+                fields["fidelity_errors"] = np.zeros_like(fields["fidelity"])
             return Coefficients(**fields)
         if fields["fidelity"] is not None:
             fields["fidelity_errors"] = sampled.fidelity_errors

@@ -254,17 +254,19 @@ def test_many_rows_share_a_pool_and_each_keeps_the_budget():
 
 def test_contributions_left_to_later_are_within_what_is_left():
     model = Counted(curved)
-    explanation = limes.TabularExplainer(model, TABLE, max_calls=500)(TABLE[:25], progress=False)
-    assert given(explanation, "contributions") is None  # of more than 20 rows they wait
+    explainer = limes.TabularExplainer(model, TABLE, max_calls=5000, tolerance="20%", contributions=False)
+    explanation = explainer(TABLE[:25], progress=False)
+    assert given(explanation, "contributions") is None
     shared, before = explanation.shared_calls.max(), explanation.model_calls
     assert model.rows == before + shared
     account = explanation.contributions
     # what is read later changes no count that was told
     assert explanation.model_calls == before == model.rows - shared - account.calls.sum()
-    assert (explanation.shared_calls + explanation.calls + account.calls <= 500).all()
+    assert (explanation.shared_calls + explanation.calls + account.calls <= 5000).all()
     texts = [" ".join(f"w{(j * k) % 97}" for j in range(1, 31)) for k in range(1, 22)]
     model = Counted(by_letters)
-    explanations = limes.TextExplainer(model, max_calls=200)(texts, progress=False)
+    explainer = limes.TextExplainer(model, max_calls=200, tolerance="50%", contributions=False)
+    explanations = explainer(texts, progress=False)
     assert all(given(one, "contributions") is None for one in explanations)
     assert model.rows == sum(one.model_calls for one in explanations)
     before = model.rows

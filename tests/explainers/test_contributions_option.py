@@ -49,14 +49,14 @@ def test_sampled_ones_of_few_rows_are_computed_in_the_call():
 
 def test_others_are_computed_when_they_are_read():
     model = Model()
-    explanation = explained(model, 21)
+    explanation = explained(model, 21, contributions=False, max_calls=None)
     assert given(explanation, "contributions") is None
     before = model.calls
     account = explanation[:2].contributions
     # a few rows are asked again: the model may have been fitted again meanwhile
     assert model.calls - before == account.calls.sum() > 0
     # the same as in the call
-    np.testing.assert_array_equal(account.values, explained(Model(), 2).contributions.values)
+    np.testing.assert_array_equal(account.values, explained(Model(), 2, max_calls=None).contributions.values)
 
 
 def test_contributions_true_computes_all_rows_in_the_call():

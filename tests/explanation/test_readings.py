@@ -169,3 +169,74 @@ def test_frames_of_readings_have_their_own_numbers():
     sums = frame.groupby("row").agg({"value": "sum", "base": "first", "total": "first"})
     np.testing.assert_allclose(sums["base"] + sums["value"], sums["total"], rtol=1e-9)
     assert isinstance(frame, pd.DataFrame)
+
+
+# -- requests ------------------------------------------------------------------------------------------------
+
+EXPLAINERS = {
+    "forest": (lambda **o: limes.TabularExplainer(FOREST, X, **o), X.iloc[:3]),
+    "probability": (lambda **o: limes.TabularExplainer(LOGISTIC, X, **o), X.iloc[:3]),
+    "slopes": (lambda **o: limes.TabularExplainer(FOREST, X, bins=None, **o), X.iloc[:2]),
+    "joint law": (lambda **o: limes.TabularExplainer(FOREST, X, law="joint", **o), X.iloc[:2]),
+    "boosted probability": (lambda **o: limes.TabularExplainer(BOOSTED, X, rng=1, **o), X.iloc[:2]),
+    "function": (lambda **o: limes.TabularExplainer(product, X, max_calls=700, rng=1, **o), X.iloc[:2]),
+    "text": (lambda **o: limes.TextExplainer(letters, rng=1, **o), TEXT),
+    "texts": (lambda **o: limes.TextExplainer(letters, rng=1, **o), [TEXT, "a good one"]),
+    "image": (lambda **o: limes.ImageExplainer(brightness, rng=1, **GRID, **o), PHOTO),
+    "series": (lambda **o: limes.SeriesExplainer(swing, rng=1, **o), np.sin(np.arange(40.0) / 5.0)),
+}
+
+
+@pytest.mark.parametrize("name", EXPLAINERS)
+def test_contributions_alone_are_those_of_a_call_for_both(name):
+    make, raw = EXPLAINERS[name]
+    both, alone = make()(raw, progress=False), make().contributions(raw, progress=False)
+    for one, other in zip(*(its if isinstance(its, list) else [its] for its in (both, alone)), strict=True):
+        assert given(other, "coefficients") is None
+        assert given(other, "contributions") is not None
+        before = (str(other), other.to_json(), other.model_calls, other.row_warnings)
+        for field in ("values", "base_values", "standard_errors", "alone", "last", "calls"):
+            mine, theirs = (getattr(each.contributions, field) for each in (one, other))
+            np.testing.assert_allclose(theirs, mine, rtol=1e-12, atol=1e-12 * np.abs(mine).max(initial=0.0))
+        # coefficients are computed when they are read
+        for field in ("values", "standard_errors", "intercepts", "fidelity"):
+            mine, theirs = (getattr(each.coefficients, field) for each in (one, other))
+            np.testing.assert_allclose(theirs, mine, rtol=1e-12, atol=1e-12 * np.abs(mine).max(initial=0.0))
+        assert before == (str(other), other.to_json(), other.model_calls, other.row_warnings)
+
+
+def test_contributions_of_a_read_model_fit_no_surrogate(monkeypatch):
+    from internals import Pipeline
+
+    explainer = limes.TabularExplainer(FOREST, X)
+
+    def refused(*_, **__):
+        raise AssertionError("a surrogate was fitted")
+
+    monkeypatch.setattr(Pipeline, "explain", refused)
+    explanation = explainer.contributions(X.iloc[:2])
+    total = explanation.contributions.base_values + explanation.contributions.values.sum(axis=1)
+    np.testing.assert_allclose(total, FOREST.predict(X.iloc[:2]), rtol=1e-12)
+    with pytest.raises(AssertionError, match="a surrogate was fitted"):
+        explanation.coefficients  # noqa: B018 - computed when read
+
+
+@pytest.mark.parametrize("rows", [1, 20, 21, 40])
+def test_any_number_of_rows_says_the_same_of_a_row(rows):
+    """With 21 rows of a function the call left contributions out, and prints led with coefficients."""
+    explainer = limes.TabularExplainer(product, X, max_calls=300, rng=0)
+    explanation = explainer(X.iloc[:rows], progress=False)
+    assert len(given(explanation, "contributions")) == rows
+    one = limes.TabularExplainer(product, X, max_calls=300, rng=0)(X.iloc[:1], progress=False)
+    np.testing.assert_allclose(explanation.contributions.values[0], one.contributions.values[0], rtol=1e-9)
+    assert "on average around the row" in str(explanation)
+    assert "contribution" in explanation.to_frame().columns
+
+
+def test_a_tolerance_is_that_of_contributions_too():
+    rough = limes.TabularExplainer(product, X, tolerance="40%", rng=0)(X.iloc[:1], progress=False)
+    strict = limes.TabularExplainer(product, X, tolerance="0.1%", max_calls=600, rng=0)(
+        X.iloc[:1], progress=False
+    )
+    assert rough.contributions.converged
+    assert not strict.contributions.converged

@@ -302,6 +302,11 @@ class TabularExplainer(Described):
             return shown_of(bound.predict_all(self._background.matrix[:most]))
 
     @property
+    def wanted_contributions(self) -> str | bool:
+        """The option ``contributions``: "auto", True or False."""
+        return self._options.sampling.contributions
+
+    @property
     def has_quick_contributions(self) -> bool:
         """Whether rows have exact contributions within about two milliseconds: long tables show these."""
         return self._model.has_quick_contributions

@@ -232,7 +232,7 @@ def account_of(explainer: Explainer, contributions: Wanted) -> Account:
         if contributions is True:
             raise InputError("contributions=True: a rule has no contributions; use a TabularExplainer")
         return "none"
-    wanted = explainer.options.contributions if contributions == "auto" else contributions
+    wanted = explainer.wanted_contributions if contributions == "auto" else contributions
     if wanted == "auto":
         return "exact" if explainer.has_quick_contributions else "none"
     return "all" if wanted else "none"
