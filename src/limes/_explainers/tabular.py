@@ -37,6 +37,7 @@ from limes._explainers.tables.table import EncodedRows, RowNames, Table, row_nam
 from limes._explanation import Explanation
 from limes._explanation.attribution import Contributions, changed
 from limes._explanation.drawing import Described
+from limes._explanation.explanation import made
 from limes._explanation.fit import Fit
 from limes._explanation.selection import shown_of
 from limes._pipeline import CutShort, Fitted, Method, RefusedRowsError
@@ -391,12 +392,13 @@ class TabularExplainer(Described):
     @property
     def _request(self) -> Request:
         """What a call asks for."""
-        sampling = self._options.sampling
-        # a warning reports a budget of the user's that is too small
-        costs = not self._model.has_cheap_walks and sampling.max_calls is None
-        if self._is_reproducible or (sampling.contributions == "auto" and costs):
+        wanted = self._options.sampling.contributions
+        if self._is_reproducible:
             return Request("read")
-        return Request.of_option(sampling.contributions)
+        if wanted == "auto" and self._model.bound.asks and self._options.sampling.max_calls is None:
+            # a warning reports a budget of the user's that is too small
+            return Request("shown" if self._model.has_cheap_walks else "read")
+        return Request.of_option(wanted)
 
     def _answered(self, X: Any, request: Request, *, ids: Any, progress: bool, workers: int) -> Explanation:
         if not request.coefficients and self._model.has_exact_contributions:
@@ -426,7 +428,7 @@ class TabularExplainer(Described):
             contributions = Contributions.of_rows(model.exact_contributions(rows, cells), outputs=outputs)
         except REFUSED:  # of some rows, which are walked to, or refused with their reason
             contributions = fit.contributions()
-        return Explanation(
+        return made(
             contributions=contributions,
             predictions=predictions,
             feature_names=model.table.names,
@@ -499,7 +501,7 @@ class TabularExplainer(Described):
             calls = fitted.moments.calls + (0 if is_exact else 1)
             shared = model.bound.shared_calls(fitted.moments.shared) + again
         coefficients = fitted.coefficients(calls)
-        return Explanation(
+        return made(
             coefficients=coefficients,
             calls=calls,
             shared_calls=None if is_exact else shared,

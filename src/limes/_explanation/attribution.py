@@ -75,6 +75,12 @@ class Attribution:
         object.__setattr__(bound, "explanation", explanation)
         return bound
 
+    def freeze(self) -> None:
+        """Make the arrays read-only."""
+        for its in vars(self).values():
+            if isinstance(its, np.ndarray):
+                its.flags.writeable = False
+
     def changed(self, **changes: Any) -> Self:
         """The same with other fields."""
         return type(self)(**self.stored | changes)

@@ -27,7 +27,7 @@ from limes._explanation.attribution import (
     given,
 )
 from limes._explanation.drawing import OTHER_NAMES, Page, drawer, write_text
-from limes._explanation.fields import ARRAYS, TUPLES, entries_at, validated
+from limes._explanation.fields import ARRAYS, TUPLES, entries_at, plain_data, plain_ids, validated
 from limes._explanation.fit import Fit, account_at
 from limes._explanation.record import RowWarning, largest_bars, of_outputs, record_of_warnings
 from limes._explanation.rules import Certificate
@@ -732,11 +732,41 @@ for _name in MOVED:
     setattr(Explanation, _name, _Moved(_name))
 
 
+def made(**made_fields: Any) -> Explanation:
+    """Return an explanation of fields that the library made: they are not validated again.
+
+    Arrays are its own, but ``predictions``, which may be the model's; its provenance is plain.
+    """
+    explanation = object.__new__(Explanation)
+    state = vars(explanation)
+    state |= _DEFAULTS | made_fields
+    state["predictions"] = np.array(state["predictions"])
+    for name in ARRAYS:
+        if name != "data" and state[name] is not None:
+            state[name].flags.writeable = False
+    state["data"], state["ids"] = plain_data(state["data"]), plain_ids(state["ids"])
+    state["provenance"] = dict(state["provenance"])
+    for reading in READINGS:
+        if state[reading] is not None:
+            state[reading].freeze()
+    return explanation
+
+
 def _stored_names(kind: type[Explanation]) -> tuple[str, ...]:
     return tuple(f.name for f in fields(kind) if f.name not in ("explainer", "fit"))
 
 
 READINGS = ("coefficients", "contributions")
+_DEFAULTS: dict[str, Any] = {
+    "coefficients": None,
+    "contributions": None,
+    "reason": "",
+    "shared_calls": None,
+    "certificates": (),
+    "errors": (),
+    "explainer": None,
+    "fit": None,
+}
 # Names in JSON, where fields of the coefficients are beside the others
 _OF_COEFFICIENTS = tuple(f.name for f in fields(Coefficients) if f.init and f.name != "calls")
 _OF_ACCOUNT = tuple(f.name for f in fields(Contributions) if f.init)

@@ -7,7 +7,7 @@ anybody. Numbers and texts are shown without a further look at their types.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sized
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import is_dataclass
 from functools import cache
 from operator import itemgetter
@@ -84,11 +84,7 @@ def validated(stored: Mapping[str, Any]) -> dict[str, Any]:
     for its in (facts, *(pictures.values() if isinstance(pictures, dict) else ())):
         if isinstance(its, dict):
             _check_types("provenance", its, FACTS)
-    ids = stored["ids"]
-    if ids is None:
-        ids = range(n)
-    elif not set(map(type, ids := _entries("ids", ids, n))) <= PLAIN:
-        ids = map(plain_cell, ids)
+    ids = range(n) if stored["ids"] is None else _entries("ids", stored["ids"], n)
     outputs = _texts("output_names", stored["output_names"], *(k or [1]))
     if len(set(outputs)) != len(outputs) or not outputs:
         raise InputError(f"output_names is {outputs}; pass a different name for each output")
@@ -98,7 +94,7 @@ def validated(stored: Mapping[str, Any]) -> dict[str, Any]:
         "coefficients": coefficients,
         "contributions": None if account is None else _account(account, shape),
         "certificates": _certificates(stored["certificates"], n),
-        "ids": tuple(ids),
+        "ids": plain_ids(ids),
         "errors": tuple(map(_error, _entries("errors", stored["errors"], None))),
         "feature_names": _texts("feature_names", stored["feature_names"], d),
         "output_names": outputs,
@@ -272,7 +268,7 @@ def _array(name: str, value: Any, where: str = "") -> NDArray[Any]:
     except ValueError as problem:
         raise InputError(f"{where}{name} is ragged ({problem}); pass rows of equal length") from problem
     if name == "data":
-        return array if floats or set(map(type, array.flat)) <= PLAIN else plain_cells(array)
+        return plain_data(array)
     if array.size and array.dtype.kind not in kinds:
         raise InputError(f"{where}{name} is of type {array.dtype}; pass {words}")
     return array.astype(dtype, copy=False)
@@ -326,6 +322,19 @@ def entries_at(entries: tuple[Any, ...], positions: list[NDArray[np.intp]]) -> t
 
 
 # -- plain values --------------------------------------------------------------------------------------------
+
+
+def plain_ids(ids: Iterable[Any]) -> tuple[Any, ...]:
+    names = tuple(ids)
+    return names if set(map(type, names)) <= PLAIN else tuple(map(plain_cell, names))
+
+
+def plain_data(table: NDArray[Any]) -> NDArray[Any]:
+    """Return a table of plain cells, or of floats, that is read-only."""
+    if table.dtype != np.float64 and not set(map(type, table.flat)) <= PLAIN:
+        table = plain_cells(table)
+    table.flags.writeable = False
+    return table
 
 
 def plain_cells(table: Objects) -> Objects:

@@ -59,6 +59,7 @@ from limes._explainers.tables.laws import (
 from limes._explainers.tables.provenance import provenance
 from limes._explainers.tables.table import EncodedRows, Table
 from limes._explainers.tables.unseen import UnseenValues
+from limes._explanation.fields import plain_fact
 from limes._explanation.fit import QUICK, RowFits
 from limes._explanation.record import RowWarning
 from limes._explanation.wording import cell
@@ -215,7 +216,7 @@ class TabularModel:
             bound,
             pipeline,
             units,
-            provenance(model, table, family, bound, options, by_model, own_values),
+            plain_fact(provenance(model, table, family, bound, options, by_model, own_values), "provenance"),
             own_values,
         )
 
