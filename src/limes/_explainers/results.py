@@ -260,7 +260,9 @@ class RowWarnings:
             ),
             adds_up=adds_up,
             method=method or "call",
-            scores=partial(score_warnings, reading.model, method, first_answers(reading.ask)),
+            scores=partial(score_warnings, reading.model, method, first_answers(reading.ask))
+            if method == "predict_proba"
+            else lambda _: (),
             outputs=reading.outputs,
             threshold=threshold,
             writers=[*map(writer_of, table.columns)],

@@ -125,7 +125,7 @@ class TabularExplainer(Described):
         rare cells or under a narrow bandwidth, and all rows without bins, are sampled each by itself.
     contributions
         When ``explanation.contributions`` are computed. "auto": exact ones when they are first read or
-        shown; those that need calls of the model at once for up to 20 rows, else when they are first read.
+        shown; those that need calls of the model at once, with a progress bar.
         True: at once for all rows. False: only when they are read; no output shows them before. They have
         what coefficients leave of ``max_calls``, about half unless False; without ``max_calls`` and
         ``tolerance`` up to 2,800, or 800 for more than 64 columns. For more than 100 columns they are
@@ -412,7 +412,7 @@ class TabularExplainer(Described):
     def _account(self, X: Any, *, ids: Any) -> Explanation:
         """Contributions of a model that was read: no surrogate is fitted."""
         model, encoded, predictions = self._current(X)
-        rows, names = encoded.matrix, row_names(X, ids, encoded)
+        rows, (names, errors) = encoded.matrix, row_names(X, ids, encoded)
         cells = model.family.cells(rows)
         none = np.zeros(len(rows), dtype=np.int64)
         quiet = progress_of(shown=False)
@@ -439,8 +439,8 @@ class TabularExplainer(Described):
             calls=none,
             row_warnings=model.row_warnings.about_rows(rows, cells, predictions),
             provenance=model.provenance_of(None, predictions),
-            ids=names.ids,
-            errors=names.errors,
+            ids=names,
+            errors=errors,
             explainer=self,
             fit=fit,
         )

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 import numpy as np
 
 from limes._checks import is_count
-from limes._expectations.least_squares import DEFAULT_TOLERANCE, Tolerance
 from limes._explanation.drawing import drawer
 from limes._explanation.selection import by_size, selected
 from limes._explanation.wording import count
@@ -24,6 +23,7 @@ from limes.exceptions import InputError
 if TYPE_CHECKING:
     from limes._arrays import Bools, Floats, Ints
     from limes._expectations.contributions import RowContributions
+    from limes._expectations.least_squares import Tolerance
     from limes._explanation.explanation import Explanation
     from limes._explanation.record import RowWarning
 
@@ -249,9 +249,12 @@ class Contributions(Attribution):
         computed: RowContributions,
         features: Any = slice(None),
         outputs: Any = 0,
-        accuracy: Tolerance = DEFAULT_TOLERANCE,
+        accuracy: Tolerance | None = None,
     ) -> Contributions:
-        """Those at positions of features and outputs, a number for one output that has no axis."""
+        """Those at positions of features and outputs, a number for one output that has no axis.
+
+        The ``accuracy`` is that of exact ones unless given.
+        """
 
         def chosen(numbers: Floats) -> Floats:
             some = np.ascontiguousarray(numbers[..., outputs])  # sums have the bits of those of a selection
@@ -266,7 +269,9 @@ class Contributions(Attribution):
             alone=chosen(computed.alone[:, features]),
             last=chosen(computed.last[:, features]),
             calls=computed.calls,
-            row_converged=accuracy.excess(computed.values, computed.errors) <= 1.0,
+            row_converged=np.ones(len(computed.base), dtype=np.bool_)
+            if accuracy is None
+            else accuracy.excess(computed.values, computed.errors) <= 1.0,
         )
 
     @property

@@ -575,6 +575,7 @@ class RowNames(NamedTuple):
 
 
 def row_names(X: Any, ids: Any, encoded: EncodedRows) -> RowNames:
+    """Names of the rows that were encoded, and of the others with what is wrong there."""
     n = len(encoded.positions) + len(encoded.errors)
     if isinstance(ids, str) or not isinstance(ids, Iterable | None):
         raise InputError(f"ids={ids!r} must be a list of names, one for each of the {n} rows")
