@@ -230,7 +230,8 @@ class Walks:
             return [pairs[i] for i in range(len(counts))]
 
         accuracy = self.sampling.tolerance or _BEHIND
-        estimate = walk.until(accuracy, starts.mean, walked, lambda: most - walk.groups)
+        mean = None if starts.mean is None else starts.mean[first:]
+        estimate = walk.until(accuracy, mean, walked, lambda: most - walk.groups)
         account = walk.result(_with_omitted(estimate, walk, starts))
         return account.with_complement() if first else account
 

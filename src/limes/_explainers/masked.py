@@ -32,11 +32,10 @@ from limes._explainers.answers import LINKS, LinkedModel, check_labels, labels_o
 from limes._explainers.backgrounds import BackgroundAnswers
 from limes._explainers.levels import Partition, explanation_fields, levels_of
 from limes._explainers.masked_model import MaskedModel, calls_of, known_sets
-from limes._explainers.options import SamplingOptions
+from limes._explainers.options import Request, SamplingOptions
 from limes._explainers.reading import (
     subset_rows,
 )
-from limes._explainers.request import Request
 from limes._explainers.results import (
     PERTURBED,
     UNFINISHED,

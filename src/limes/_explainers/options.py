@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar, get_type_hints
+from typing import Any, Literal, Self, TypedDict, TypeVar, get_type_hints
 
 import numpy as np
 
@@ -41,6 +41,35 @@ def unasked_calls(columns: int) -> tuple[int, int]:
 # Why a model that could be read is sampled
 METHODS = ("auto", "exact", "sampled")
 REQUESTED = "method='sampled' asks for it"
+
+
+# In the call; in the call where they take calls of the model, else when they are first shown; only when they
+# are read
+When = Literal["now", "shown", "read"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """The readings that are asked for of some rows or of one input."""
+
+    contributions: When
+    coefficients: bool = True
+
+    @classmethod
+    def of_option(cls, contributions: str | bool) -> Self:
+        """The request of a call, by the explainer's option "auto", True or False."""
+        if contributions == "auto":
+            return cls("shown")
+        return cls("now" if contributions else "read")
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether contributions may take calls of the model."""
+        return self.contributions != "read"
+
+
+# Contributions, and no coefficients
+ACCOUNT = Request("now", coefficients=False)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from limes._diagnostics.finding import row_outputs
 from limes._expectations.least_squares import ENOUGH_ANSWERS, ENOUGH_CARRIERS, least_effective
 from limes._expectations.moments import SampleStatistics
 from limes._expectations.sampled import Sampling
-from limes._explainers.request import Request
+from limes._explainers.options import Request
 from limes._explainers.tables.laws import Writer, number_texts, writer_of
 from limes._explanation import Explanation
 from limes._explanation.attribution import changed

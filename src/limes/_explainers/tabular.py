@@ -21,8 +21,7 @@ from limes._checks import as_number, check_choice, check_count, check_size
 from limes._diagnostics.context import JointContext, TableContext, source_of
 from limes._expectations.controls import CONTROLS
 from limes._expectations.moments import REFUSED
-from limes._explainers.options import SamplingKeywords, SamplingOptions, complete, takes
-from limes._explainers.request import ACCOUNT, Request
+from limes._explainers.options import ACCOUNT, Request, SamplingKeywords, SamplingOptions, complete, takes
 from limes._explainers.results import (
     examined,
     interrupted,
@@ -422,6 +421,7 @@ class TabularExplainer(Described):
             (*rows.shape, *predictions.shape[1:]),
             lambda: fitted().coefficients(none),
             is_read=True,
+            accuracy=self._options.sampling.sampling.accuracy,
         )
         try:
             outputs = np.arange(predictions.shape[1]) if predictions.ndim == 2 else 0

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, overload
 
 import numpy as np
 
-from limes._expectations.least_squares import DEFAULT_TOLERANCE, Tolerance
 from limes._explanation.attribution import Coefficients, Contributions, given
 from limes._explanation.drawing import Card, Printable, drawer
 from limes._explanation.selection import shown_of
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 
     from limes._arrays import Floats
     from limes._expectations.contributions import RowContributions
+    from limes._expectations.least_squares import Tolerance
     from limes._expectations.weighted_rows import PairEffect
 
     Positions = NDArray[np.intp]
@@ -337,7 +337,7 @@ class Fit:
     known: Callable[[], Coefficients]
     is_read: bool = False
     shows: bool = True
-    accuracy: Tolerance = DEFAULT_TOLERANCE  # of contributions
+    accuracy: Tolerance | None = None  # of contributions; None of exact ones
 
     @classmethod
     def of(
