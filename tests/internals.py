@@ -79,7 +79,7 @@ NAMES = {
     "limes._explainers.tables.table": "Table",
     "limes._explainers.splits": "sentences words",
     "limes._explanation": "Explanation UnknownNameError",
-    "limes._explanation.attribution": "changed given",
+    "limes._explanation.attribution": "changed requested",
     "limes._explanation.explanation": "from_fields",
     "limes._explanation.fit": "Effect Effects Fit",
     "limes._explanation.json": "from_data_url labels_from_data_url labels_to_data_url to_data_url",

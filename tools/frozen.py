@@ -206,7 +206,10 @@ def tables() -> Iterator[Case]:
     def bits(model: Any, options: dict[str, Any]) -> Callable[[], dict[str, Any]]:
         def run() -> dict[str, Any]:
             explanation = limes.TabularExplainer(model, X, **options).reproducible(X, progress=False)
-            return {"bits": explanation.coefficients.values.tobytes().hex()[:4096], "words": [explanation.method]}
+            return {
+                "bits": explanation.coefficients.values.tobytes().hex()[:4096],
+                "words": [explanation.method],
+            }
 
         return run
 

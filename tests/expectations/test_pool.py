@@ -27,11 +27,11 @@ from internals import (
     Tolerance,
     binned,
     categorical,
-    given,
     least_squares,
     named_weights,
     pool_sizes,
     pooled_module,
+    requested,
 )
 from limes.exceptions import ModelError
 from limes.models import forms
@@ -398,7 +398,7 @@ def test_a_first_row_needs_fewer_calls_than_lime(columns):
         return np.sign(x[:, 0] * x[:, 1]) + np.sign(x.sum(axis=1))
 
     explanation = limes.TabularExplainer(rough, x)(x[:1], progress=False)
-    assert given(explanation, "contributions") is not None
+    assert requested(explanation, "contributions") is not None
     assert 4096 < sum(sizes) < 5000
     explanation.reasons()
     assert sum(sizes) < 5000
@@ -420,7 +420,7 @@ def test_contributions_of_more_columns_are_computed_where_they_are_read():
     x = background(120)
     explainer = limes.TabularExplainer(lambda x: x[:, 0] * x[:, 1], x, control="additive")
     explanation = explainer(x[:1], progress=False)
-    assert given(explanation, "contributions") is None
+    assert requested(explanation, "contributions") is None
     assert explainer.pool_calls <= 4096 + 2 + CHECK_CALLS + WITNESSES
     assert np.isfinite(explanation.contributions.values).all()
 

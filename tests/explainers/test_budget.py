@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import limes
-from internals import WITNESSES, app, given
+from internals import WITNESSES, app, requested
 from limes.exceptions import InputError
 from limes.scale import explain_frame
 
@@ -193,7 +193,7 @@ def test_what_is_asked_is_told_and_within_the_budget(door, most):
     with suppress(InputError):
         account = explanation.contributions
         assert np.isfinite(account.values).all()
-        later = 0 if given(explanation, "contributions") is not None else account.calls.sum()
+        later = 0 if requested(explanation, "contributions") is not None else account.calls.sum()
     assert model.rows == explanation.model_calls + shared + later <= most
     stored = limes.Explanation.from_json(explanation.to_json())
     assert (stored.model_calls, stored.calls.tolist()) == (
@@ -256,18 +256,18 @@ def test_contributions_left_to_later_are_within_what_is_left():
     model = Counted(curved)
     explainer = limes.TabularExplainer(model, TABLE, max_calls=5000, tolerance="20%", contributions=False)
     explanation = explainer(TABLE[:25], progress=False)
-    assert given(explanation, "contributions") is None
+    assert requested(explanation, "contributions") is None
     shared, before = explanation.shared_calls.max(), explanation.model_calls
     assert model.rows == before + shared
     account = explanation.contributions
-    # what is read later changes no count that was told
+    # what is read later changes no other count
     assert explanation.model_calls == before == model.rows - shared - account.calls.sum()
     assert (explanation.shared_calls + explanation.calls + account.calls <= 5000).all()
     texts = [" ".join(f"w{(j * k) % 97}" for j in range(1, 31)) for k in range(1, 22)]
     model = Counted(by_letters)
     explainer = limes.TextExplainer(model, max_calls=400, tolerance="50%", contributions=False)
     explanations = explainer(texts, progress=False)
-    assert all(given(one, "contributions") is None for one in explanations)
+    assert all(requested(one, "contributions") is None for one in explanations)
     assert model.rows == sum(one.model_calls for one in explanations)
     before = model.rows
     for one in explanations:

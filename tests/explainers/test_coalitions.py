@@ -18,7 +18,7 @@ import limes
 import words
 from coalitions import shapley
 from effort import repeats
-from internals import given
+from internals import requested
 from limes import CompositeExplainer, ImageExplainer, SeriesExplainer, TablePart, TextExplainer
 from limes.exceptions import InputError, ModelError
 from oracle import EXACT
@@ -370,7 +370,7 @@ def test_answers_are_kept_where_the_model_fails():
     log.clear()
     fails.append(total - 20)  # while contributions are computed
     explanation = TextExplainer(model, max_calls=600, batch_size=10)(sentence(20), progress=False)
-    assert given(explanation, "contributions") is None
+    assert requested(explanation, "contributions") is None
     assert "no more" in explanation.row_warnings[0][-1]
     np.testing.assert_array_equal(explanation.coefficients.values, whole.coefficients.values)
     fails.clear()

@@ -10,7 +10,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.ensemble import RandomForestRegressor
 
 import limes
-from internals import given
+from internals import requested
 from limes.exceptions import InputError, Interrupted
 
 X, Y = load_diabetes(return_X_y=True)
@@ -50,7 +50,7 @@ def test_sampled_ones_of_few_rows_are_computed_in_the_call():
 def test_others_are_computed_when_they_are_read():
     model = Model()
     explanation = explained(model, 21, contributions=False, max_calls=None)
-    assert given(explanation, "contributions") is None
+    assert requested(explanation, "contributions") is None
     before = model.calls
     account = explanation[:2].contributions
     # a few rows are asked again: the model may have been fitted again meanwhile
@@ -65,11 +65,11 @@ def test_contributions_true_computes_all_rows_in_the_call():
     before = model.calls
     assert explanation.contributions.values.shape == (21, 3)
     assert model.calls == before
-    assert given(explained(FOREST, contributions=True), "contributions") is not None
+    assert requested(explained(FOREST, contributions=True), "contributions") is not None
 
 
 def test_exact_contributions_are_computed_when_they_are_read():
-    assert given(explained(FOREST), "contributions") is None
+    assert requested(explained(FOREST), "contributions") is None
 
 
 @pytest.mark.parametrize("workers", [1, 3])

@@ -32,7 +32,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import limes
 from effort import crossed
-from internals import WITNESSES, given
+from internals import WITNESSES, requested
 from limes.compat.lime.lime_tabular import LimeTabularExplainer
 from limes.compat.lime.lime_text import LimeTextExplainer
 from limes.exceptions import InputError
@@ -355,7 +355,7 @@ EXPLAINERS = {
 def numbers(result):
     if isinstance(result, np.ndarray):
         return result
-    account = given(result, "contributions")
+    account = requested(result, "contributions")
     parts = [result.coefficients.values, result.predictions, *([] if account is None else [account.values])]
     return np.concatenate([np.ravel(part) for part in parts])
 

@@ -10,7 +10,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import limes
-from internals import given
+from internals import requested
 
 X, Y = load_diabetes(return_X_y=True, as_frame=True)
 TEXT = "a good film that is not bad and never too long"
@@ -72,7 +72,7 @@ EXPLAINED = {
 }
 
 
-def said(explanation):
+def outputs_of(explanation):
     """All that an explanation says, by the name of the call."""
     return {
         "repr": repr(explanation),
@@ -96,7 +96,7 @@ def explanation(request):
 
 
 def test_reading_a_property_changes_nothing_that_another_call_says(explanation):
-    before = said(explanation)
+    before = outputs_of(explanation)
     kind = type(explanation)
     for name in dir(kind):
         if not name.startswith("_") and isinstance(getattr(kind, name), property):
@@ -107,7 +107,7 @@ def test_reading_a_property_changes_nothing_that_another_call_says(explanation):
     for reading in (explanation.contributions, explanation.coefficients):
         _ = reading.converged, reading.row_warnings, reading.method, repr(reading), reading.total
         _ = reading.top(1), reading[0]
-    after = said(explanation)
+    after = outputs_of(explanation)
     for call, text in before.items():
         assert after[call] == text, call
 
@@ -148,7 +148,7 @@ def test_a_stored_explanation_has_both_readings(explanation):
     stored = limes.Explanation.from_json(explanation.to_json())
     np.testing.assert_array_equal(stored.coefficients.values, explanation.coefficients.values)
     np.testing.assert_array_equal(stored.coefficients.calls, explanation.coefficients.calls)
-    its = given(explanation, "contributions")
+    its = requested(explanation, "contributions")
     if its is not None:
         for name in ("values", "base_values", "standard_errors", "calls", "row_converged"):
             np.testing.assert_array_equal(getattr(stored.contributions, name), getattr(its, name))
@@ -192,16 +192,16 @@ def test_contributions_alone_are_those_of_a_call_for_both(name):
     make, raw = EXPLAINERS[name]
     both, alone = make()(raw, progress=False), make().contributions(raw, progress=False)
     for one, other in zip(*(its if isinstance(its, list) else [its] for its in (both, alone)), strict=True):
-        assert given(other, "coefficients") is None
-        assert given(other, "contributions") is not None
+        assert requested(other, "coefficients") is None
+        assert requested(other, "contributions") is not None
         before = (str(other), other.to_json(), other.model_calls, other.row_warnings)
         for field in ("values", "base_values", "standard_errors", "alone", "last", "calls"):
-            mine, theirs = (getattr(each.contributions, field) for each in (one, other))
-            np.testing.assert_allclose(theirs, mine, rtol=1e-12, atol=1e-12 * np.abs(mine).max(initial=0.0))
+            first, second = (getattr(each.contributions, field) for each in (one, other))
+            np.testing.assert_allclose(second, first, rtol=1e-12, atol=1e-12 * np.abs(first).max(initial=0.0))
         # coefficients are computed when they are read
         for field in ("values", "standard_errors", "intercepts", "fidelity"):
-            mine, theirs = (getattr(each.coefficients, field) for each in (one, other))
-            np.testing.assert_allclose(theirs, mine, rtol=1e-12, atol=1e-12 * np.abs(mine).max(initial=0.0))
+            first, second = (getattr(each.coefficients, field) for each in (one, other))
+            np.testing.assert_allclose(second, first, rtol=1e-12, atol=1e-12 * np.abs(first).max(initial=0.0))
         assert before == (str(other), other.to_json(), other.model_calls, other.row_warnings)
 
 
@@ -226,7 +226,7 @@ def test_any_number_of_rows_says_the_same_of_a_row(rows):
     """With 21 rows of a function the call left contributions out, and prints led with coefficients."""
     explainer = limes.TabularExplainer(product, X, max_calls=300, rng=0)
     explanation = explainer(X.iloc[:rows], progress=False)
-    assert len(given(explanation, "contributions")) == rows
+    assert len(requested(explanation, "contributions")) == rows
     one = limes.TabularExplainer(product, X, max_calls=300, rng=0)(X.iloc[:1], progress=False)
     np.testing.assert_allclose(explanation.contributions.values[0], one.contributions.values[0], rtol=1e-9)
     assert "on average around the row" in str(explanation)

@@ -45,7 +45,7 @@ from limes._diagnostics.finding import (
 )
 from limes._expectations.moments import Moments
 from limes._explanation import Explanation
-from limes._explanation.attribution import given
+from limes._explanation.attribution import requested
 from limes._explanation.fit import Interaction, account_at
 from limes._explanation.view import SURE, with_outputs
 from limes._explanation.wording import difference, number
@@ -305,7 +305,9 @@ def orders(explanation: Explanation, output: Ints) -> list[Order | None]:
 
 def _order(explanation: Explanation, row: RowOutput, output: int) -> Order | None:
     fit = explanation.fit
-    if given(explanation, "contributions") is None and not (fit is not None and fit.shows_accounts(_QUICK)):
+    if requested(explanation, "contributions") is None and not (
+        fit is not None and fit.shows_accounts(_QUICK)
+    ):
         return None
     account = account_at(explanation, [0])
     if account is None or account.standard_errors.any():

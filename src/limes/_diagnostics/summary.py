@@ -26,7 +26,7 @@ import numpy as np
 from limes._arrays import Bools, Floats, Objects
 from limes._checks import check_choice, is_count
 from limes._explanation import Explanation
-from limes._explanation.attribution import Contributions, given
+from limes._explanation.attribution import Contributions, requested
 from limes._explanation.drawing import Card, Printable, drawer
 from limes._explanation.fit import QUICK
 from limes._explanation.view import output_position, output_title
@@ -228,7 +228,7 @@ def _account(explanation: Explanation, of: str) -> Contributions | None:
         return explanation.contributions
     if of == "coefficients":
         return None
-    account: Contributions | None = given(explanation, "contributions")
+    account: Contributions | None = requested(explanation, "contributions")
     fit = explanation.fit
     if account is not None or fit is None or not fit.shows or fit.make().account_seconds > QUICK:
         return account

@@ -50,7 +50,7 @@ from limes._explainers.results import (
 )
 from limes._explainers.subset_fits import SubsetFits, coefficients_of_all, identification_warning, identified
 from limes._explanation import Explanation
-from limes._explanation.attribution import changed, given
+from limes._explanation.attribution import changed, requested
 from limes._explanation.drawing import Described
 from limes._explanation.explanation import from_fields
 from limes._explanation.fit import Fit
@@ -292,7 +292,7 @@ class FittedItem(NamedTuple, Generic[Item]):
 
 def _without_coefficients(explanation: Explanation) -> Explanation:
     """The same, asked for its contributions alone; an account at two levels has no other reading."""
-    if explanation.fit is None or given(explanation, "contributions") is None:
+    if explanation.fit is None or requested(explanation, "contributions") is None:
         return explanation
     return changed(explanation, coefficients=None)
 
@@ -574,15 +574,15 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             warnings += unchanged_answers(
                 fitted, unlike, predictions, model.outputs, kind, are_all=bool(changes.all())
             )
-        asked = np.where(fitted.moments.calls > 0, calls, 0)
-        coefficients = fitted.coefficients(asked)
+        own_calls = np.where(fitted.moments.calls > 0, calls, 0)
+        coefficients = fitted.coefficients(own_calls)
         if not changes.all():
             coefficients = coefficients_of_all(coefficients, changes)
             warnings += identification_warning(item.names, self._changes(item), self._advice)
         enumerated = _ENUMERATED.format(self._features)
         return Explanation(
             coefficients=coefficients,
-            calls=asked,
+            calls=own_calls,
             shared_calls=None if exact else fitted.moments.shared,
             fit=Fit.of(
                 partial(self._fits, model, predictions, fitted, changes),

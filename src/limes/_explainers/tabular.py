@@ -29,6 +29,7 @@ from limes._explainers.results import (
     refused,
     with_contributions,
 )
+from limes._explainers.tables.fits import exact_account
 from limes._explainers.tables.laws import TabularOptions
 from limes._explainers.tables.model import TabularModel
 from limes._explainers.tables.suggestion import DesignSuggestion, suggest_design
@@ -36,7 +37,7 @@ from limes._explainers.tables.table import EncodedRows, RowNames, Table, row_nam
 from limes._explanation import Explanation
 from limes._explanation.attribution import Contributions, changed
 from limes._explanation.drawing import Described
-from limes._explanation.explanation import made
+from limes._explanation.explanation import frozen_explanation
 from limes._explanation.fit import Fit
 from limes._explanation.selection import shown_of
 from limes._pipeline import CutShort, Fitted, Method, RefusedRowsError
@@ -425,10 +426,12 @@ class TabularExplainer(Described):
         )
         try:
             outputs = np.arange(predictions.shape[1]) if predictions.ndim == 2 else 0
-            contributions = Contributions.of_rows(model.exact_contributions(rows, cells), outputs=outputs)
+            bound, family = model.bound, model.family if model.options.is_joint else model.account
+            computed = exact_account(bound.expectation, bound.reading.form, family, rows, cells)
+            contributions = Contributions.of_rows(computed, outputs=outputs)
         except REFUSED:  # of some rows, which are walked to, or refused with their reason
             contributions = fit.contributions()
-        return made(
+        return frozen_explanation(
             contributions=contributions,
             predictions=predictions,
             feature_names=model.table.names,
@@ -445,7 +448,7 @@ class TabularExplainer(Described):
             fit=fit,
         )
 
-    def _asked(self, X: Any) -> tuple[TabularModel, EncodedRows, Floats, int]:
+    def _counted(self, X: Any) -> tuple[TabularModel, EncodedRows, Floats, int]:
         """The current model, rows, predictions, and how many others the model was asked about."""
         before = self._model.bound
         with AnswerCount().counting() as count:
@@ -462,7 +465,7 @@ class TabularExplainer(Described):
 
     @one_blas_thread()
     def _fit(self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1) -> TabularFit:
-        model, encoded, predictions, again = self._asked(X)
+        model, encoded, predictions, again = self._counted(X)
         rows, names = encoded.matrix, row_names(X, ids, encoded)
         cells = model.family.cells(rows)
         try:
@@ -501,7 +504,7 @@ class TabularExplainer(Described):
             calls = fitted.moments.calls + (0 if is_exact else 1)
             shared = model.bound.shared_calls(fitted.moments.shared) + again
         coefficients = fitted.coefficients(calls)
-        return made(
+        return frozen_explanation(
             coefficients=coefficients,
             calls=calls,
             shared_calls=None if is_exact else shared,

@@ -44,7 +44,7 @@ OF_SAMPLES = ("shares", "share_errors", "surrogate_errors", "effective_rows", "c
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Attribution:
+class Attributions:
     """Numbers of the features at n rows, with their errors, that add up to a total.
 
     Attributes
@@ -166,7 +166,7 @@ class Attribution:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Contributions(Attribution):
+class Contributions(Attributions):
     """Shapley values of the features at n rows: ``base_values`` + Σ_j ``values`` = the model's prediction.
 
     Of a table the game is v(S) = E_w[f | the columns of S have the row's values]: w is the row's own law,
@@ -305,7 +305,7 @@ class _OfFit:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Coefficients(Attribution):
+class Coefficients(Attributions):
     """LIME's limit: coefficients of the local linear surrogates of n rows.
 
     The surrogate of a row is ``intercept + sum_j value_j * [condition j holds]``: a value is how much the
@@ -407,7 +407,7 @@ class Coefficients(Attribution):
         return Coefficients(**stored if any(controls) else stored | dict.fromkeys(OF_SAMPLES))
 
 
-def given(explanation: Any, reading: str) -> Any:
+def requested(explanation: Any, reading: str) -> Any:
     """Return a reading that was asked for, "coefficients" or "contributions"; None if it was not."""
     return vars(explanation)[reading]
 
@@ -421,7 +421,7 @@ def changed(explanation: Kind, **changes: Any) -> Kind:
     return type(explanation)(**stored | changes)
 
 
-class Reading:
+class ReadingField:
     """The field of a reading: what was asked for; what was not, the fit computes when it is first read.
 
     Only what was asked for is stored, and shown by other calls.
@@ -436,10 +436,10 @@ class Reading:
         state = vars(explanation)
         key = f"_{self._name}"
         if key not in state:
-            asked = state[self._name]
-            if asked is None:
-                asked = getattr(explanation._computed(self._name), self._name)()  # noqa: SLF001 - its field
-            state[key] = asked.of(explanation)
+            reading = state[self._name]
+            if reading is None:
+                reading = getattr(explanation._computed(self._name), self._name)()  # noqa: SLF001 - its field
+            state[key] = reading.of(explanation)
         return state[key]
 
     def __set__(self, explanation: Any, value: Any) -> None:

@@ -19,12 +19,12 @@ from limes._checks import is_count
 from limes._explanation import json
 from limes._explanation.attribution import (
     COEFFICIENT_AXES,
-    Attribution,
+    Attributions,
     Coefficients,
     Contributions,
-    Reading,
+    ReadingField,
     changed,
-    given,
+    requested,
 )
 from limes._explanation.drawing import OTHER_NAMES, Page, drawer, write_text
 from limes._explanation.fields import ARRAYS, TUPLES, entries_at, plain_data, plain_ids, validated
@@ -141,8 +141,8 @@ class Explanation(Page):
     (8, (4, 4))
     """
 
-    coefficients: Coefficients = Reading()  # type: ignore[assignment]  # noqa: RUF009 - a descriptor
-    contributions: Contributions = Reading()  # type: ignore[assignment]  # noqa: RUF009 - a descriptor
+    coefficients: Coefficients = ReadingField()  # type: ignore[assignment]  # noqa: RUF009 - a descriptor
+    contributions: Contributions = ReadingField()  # type: ignore[assignment]  # noqa: RUF009 - a descriptor
     predictions: Floats
     feature_names: tuple[str, ...]
     output_names: tuple[str, ...]
@@ -185,14 +185,16 @@ class Explanation(Page):
 
         Together with ``shared_calls`` they are the rows that the model was asked about.
         """
-        asked = given(self, "contributions")
-        return int(self.calls.sum()) + (0 if asked is None else int(asked.calls.sum()))
+        reading = requested(self, "contributions")
+        return int(self.calls.sum()) + (0 if reading is None else int(reading.calls.sum()))
 
     @property
-    def _main(self) -> Attribution:
+    def _main(self) -> Attributions:
         """The reading that was asked for: the coefficients, of both."""
-        asked: Attribution = self.contributions if given(self, "coefficients") is None else self.coefficients
-        return asked
+        reading: Attributions = (
+            self.contributions if requested(self, "coefficients") is None else self.coefficients
+        )
+        return reading
 
     @property
     def row_converged(self) -> Bools:
@@ -210,8 +212,8 @@ class Explanation(Page):
 
         Rows of a model that was read are exact, but for those whose quadrature has no nine digits.
         """
-        asked = given(self, "coefficients")
-        return (self.method,) * len(self) if asked is None else self.coefficients.row_methods
+        reading = requested(self, "coefficients")
+        return (self.method,) * len(self) if reading is None else self.coefficients.row_methods
 
     @property
     def fidelity(self) -> Floats:
@@ -264,7 +266,7 @@ class Explanation(Page):
             np.asarray(stored[name])[None, :, outputs if several else outputs[0]]
             for name in ("values", "standard_errors")
         )
-        account, unknown = given(self, "contributions"), np.full(values.shape, np.nan)
+        account, unknown = requested(self, "contributions"), np.full(values.shape, np.nan)
         numbers = {"values": values, "standard_errors": errors}
         if account is not None:
             account = account.changed(**numbers, alone=unknown, last=unknown)
@@ -385,7 +387,7 @@ class Explanation(Page):
         for name, axes in TUPLES.items():
             if stored[name]:
                 stored[name] = entries_at(stored[name], [positions[letter] for letter in axes])
-        its = given(self, "coefficients")
+        its = requested(self, "coefficients")
         if its is not None and its.controls and stored["coefficients"].controls is None:
             # the exact rows among sampled ones
             stored |= {"shared_calls": None, "method": "exact", "reason": ""}
@@ -687,7 +689,7 @@ class Explanation(Page):
         names = [name for name in _stored_names(type(self)) if name not in READINGS]
         fields = {name: getattr(self, name) for name in names}
         coefficients = dict.fromkeys(_OF_COEFFICIENTS)
-        if given(self, "coefficients") is not None:
+        if requested(self, "coefficients") is not None:
             _ = self.fidelity  # is stored
             coefficients = {name: self.coefficients.stored[name] for name in _OF_COEFFICIENTS}
         return {
@@ -732,14 +734,14 @@ for _name in MOVED:
     setattr(Explanation, _name, _Moved(_name))
 
 
-def made(**made_fields: Any) -> Explanation:
+def frozen_explanation(**library_fields: Any) -> Explanation:
     """Return an explanation of fields that the library made: they are not validated again.
 
     Arrays are its own, but ``predictions``, which may be the model's; its provenance is plain.
     """
     explanation = object.__new__(Explanation)
     state = vars(explanation)
-    state |= _DEFAULTS | made_fields
+    state |= _DEFAULTS | library_fields
     state["predictions"] = np.array(state["predictions"])
     for name in ARRAYS:
         if name != "data" and state[name] is not None:

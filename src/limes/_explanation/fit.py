@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, overload
 
 import numpy as np
 
-from limes._explanation.attribution import Coefficients, Contributions, given
+from limes._explanation.attribution import Coefficients, Contributions, requested
 from limes._explanation.drawing import Card, Printable, drawer
 from limes._explanation.selection import shown_of
 from limes._explanation.wording import difference
@@ -334,7 +334,7 @@ class Fit:
     outputs: Positions
     several: bool
     # the coefficients of all rows, features and outputs
-    known: Callable[[], Coefficients]
+    make_coefficients: Callable[[], Coefficients]
     is_read: bool = False
     shows: bool = True
     accuracy: Tolerance | None = None  # of contributions; None of exact ones
@@ -344,13 +344,13 @@ class Fit:
         cls,
         make: Callable[[], RowFits],
         shape: tuple[int, ...],
-        known: Callable[[], Coefficients],
+        make_coefficients: Callable[[], Coefficients],
         **options: Any,
     ) -> Fit:
         """The fit of all rows and features, for values of this shape, (n, d) or (n, d, k)."""
         n, d, *k = shape
         outputs = np.arange(k[0] if k else 1)
-        return cls(cache(make), np.arange(n), np.arange(d), outputs, bool(k), known, **options)
+        return cls(cache(make), np.arange(n), np.arange(d), outputs, bool(k), make_coefficients, **options)
 
     def select(self, positions: Mapping[str, Positions], *, drops_axis: bool) -> Fit:
         """The fit at positions of the rows, "n", features, "d", and outputs, "k"."""
@@ -458,9 +458,9 @@ class Fit:
 
     def coefficients(self) -> Coefficients:
         """Coefficients of the chosen columns and outputs."""
-        known = self.known()
+        whole = self.make_coefficients()
         positions = {"n": self.rows, "d": self.features, "k": self.outputs}
-        return known.select(positions, drops_axis=known.values.ndim == 3 and not self.several)
+        return whole.select(positions, drops_axis=whole.values.ndim == 3 and not self.several)
 
     def contributions(self) -> Contributions:
         """Contributions of the chosen columns to the chosen outputs."""
@@ -520,7 +520,7 @@ def fidelity_at(explanation: Any, row: int, output: int) -> tuple[float, float]:
 
 def account_at(explanation: Any, rows: Sequence[int]) -> Contributions | None:
     """The contributions of rows that are known, or quick without a call of the model."""
-    computed: Contributions | None = given(explanation, "contributions")
+    computed: Contributions | None = requested(explanation, "contributions")
     if computed is None:
         return None if explanation.fit is None else explanation.fit.account(rows)
     return computed.at(rows)

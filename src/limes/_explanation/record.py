@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from limes._explanation.attribution import given
+from limes._explanation.attribution import requested
 from limes._explanation.fit import effects_at
 from limes._explanation.view import PARTIAL_FIT, SURE, accuracy, bar_units, shown_outputs, with_outputs
 from limes._explanation.wording import count
@@ -140,7 +140,7 @@ _SAY_IT_ALREADY = ("errors", "unchanged", "cut short", "tolerance", "rule")
 
 def completed(explanation: Explanation, record: Record) -> Record:
     """The record of every row with what the finished explanation adds to it."""
-    if given(explanation, "coefficients") is None:
+    if requested(explanation, "coefficients") is None:
         return record
     numbers = effects_at(explanation)
     combinations, hidden = _combinations(explanation, *numbers[:2]), _hidden_effects(explanation, numbers[2])

@@ -13,7 +13,7 @@ import numpy as np
 
 from limes._arrays import is_wide
 from limes._checks import check_choice, did_you_mean, is_count, require
-from limes._explanation.attribution import given
+from limes._explanation.attribution import requested
 from limes._explanation.fit import account_at
 from limes._explanation.selection import by_feature, single_row
 from limes._explanation.view import (
@@ -180,7 +180,7 @@ def to_shap(explanation: Explanation) -> Any:
     shap = require("shap", "to_shap()")
     several, names = explanation.coefficients.values.ndim == 3, explanation.output_names
     titles = [output_title(explanation, k) for k in range(len(names))]
-    account = given(explanation, "contributions")
+    account = requested(explanation, "contributions")
     if account is None and explanation.fit is not None:
         account = explanation.fit.exact_contributions()
     if account is not None:

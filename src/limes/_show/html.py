@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes._checks import is_count
-from limes._explanation.attribution import given
+from limes._explanation.attribution import requested
 from limes._explanation.drawing import fact_texts, write_text
 from limes._explanation.fit import account_at
 from limes._explanation.json import from_data_url, to_data_url
@@ -147,7 +147,7 @@ def content_of(
         "title": title_of(explanation),
         "hidden": (),
         "method": method_line(explanation)
-        + account_line(explanation, given(explanation, "contributions") or computed),
+        + account_line(explanation, requested(explanation, "contributions") or computed),
         "sampled": explanation.method == "sampled",
         "meaning": meaning(explanation),
         "rows": rows,

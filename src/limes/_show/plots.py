@@ -104,7 +104,7 @@ class Plots:
     """
 
     explanation: Explanation
-    of: str = "coefficients"  # what is drawn, unless a picture is told
+    of: str = "coefficients"  # what is drawn, unless a picture has its own
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "explanation", in_differences(self.explanation))

@@ -39,7 +39,7 @@ from limes._diagnostics.bandwidth import placed_grid
 from limes._diagnostics.context import ExactSource
 from limes._diagnostics.diagnosis import Diagnosis, diagnose
 from limes._explanation import Explanation
-from limes._explanation.attribution import given
+from limes._explanation.attribution import requested
 from limes._explanation.fit import account_at
 from limes._explanation.rules import certificate_sentences
 from limes._explanation.view import (
@@ -267,7 +267,7 @@ class _Content:
         parts = []
         for start in range(0, len(e), _ACCOUNTS):
             rows = range(start, min(start + _ACCOUNTS, len(e)))
-            part = account_at(e, rows) if wanted or given(e, "contributions") is not None else None
+            part = account_at(e, rows) if wanted or requested(e, "contributions") is not None else None
             if part is None:
                 return None
             parts.append(part)

@@ -31,6 +31,7 @@ from limes._arrays import (
 )
 from limes._expectations.behind_curves import BehindCurve
 from limes._expectations.contributions import RowContributions, exact_contributions
+from limes._expectations.joint import JointExpectation
 from limes._expectations.least_squares import AnswerStatistics
 from limes._expectations.moments import REFUSED, refusals
 from limes._expectations.pool import SEQUENCES
@@ -66,7 +67,6 @@ from limes.designs._product import ProductDesign, ProductFamily, Rows
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
-    from limes._expectations.joint import JointExpectation
     from limes._pipeline import Expectation, Fitted
     from limes.models.forms._base import Form
 
@@ -336,6 +336,18 @@ class _Accounts(ABC):
             return self._exact_contributions(np.array(rows)) if self.has_exact else None
         except REFUSED:
             return None
+
+
+def exact_account(
+    expectation: Any, form: Form | None, family: ProductFamily, x: Floats, cells: Ints
+) -> RowContributions:
+    """Exact contributions at rows x in these cells (n, d), of a form or under the joint law."""
+    if isinstance(expectation, JointExpectation):
+        exact = expectation.interventional
+        assert exact is not None  # noqa: S101 - `has_exact_contributions`
+        return exact.at(x, cells)
+    assert form is not None  # noqa: S101 - the expectation is exact
+    return exact_contributions(form, expectation, family, x, cells)
 
 
 @dataclass(frozen=True, eq=False)

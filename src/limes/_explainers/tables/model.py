@@ -17,7 +17,6 @@ import numpy as np
 from limes._arrays import Floats, Ints, Objects, column_stds, distinct_rows
 from limes._diagnostics.context import Estimate
 from limes._expectations.behind_curves import BehindCurve, behind_links
-from limes._expectations.contributions import RowContributions, exact_contributions
 from limes._expectations.controls import CONTROLS
 from limes._expectations.controls.control import Control
 from limes._expectations.controls.tables import MarginControl
@@ -59,7 +58,6 @@ from limes._explainers.tables.laws import (
 from limes._explainers.tables.provenance import provenance
 from limes._explainers.tables.table import EncodedRows, Table
 from limes._explainers.tables.unseen import UnseenValues
-from limes._explanation.fields import plain_fact
 from limes._explanation.fit import QUICK, RowFits
 from limes._explanation.record import RowWarning
 from limes._explanation.wording import cell
@@ -216,7 +214,7 @@ class TabularModel:
             bound,
             pipeline,
             units,
-            plain_fact(provenance(model, table, family, bound, options, by_model, own_values), "provenance"),
+            provenance(model, table, family, bound, options, by_model, own_values),
             own_values,
         )
 
@@ -325,17 +323,6 @@ class TabularModel:
         if isinstance(expectation, JointExpectation):
             return expectation.interventional is not None
         return bool(expectation.method == "exact" and not expectation.needs_densities)
-
-    def exact_contributions(self, rows: Floats, cells: Ints) -> RowContributions:
-        """Exact contributions of rows in these cells (n, d); REFUSED where a row has none."""
-        expectation: Any = self.bound.expectation
-        if isinstance(expectation, JointExpectation):
-            exact = expectation.interventional
-            assert exact is not None  # noqa: S101 - `has_exact_contributions`
-            return exact.at(rows, cells)
-        form = self.bound.reading.form
-        assert form is not None  # noqa: S101 - the expectation is exact
-        return exact_contributions(form, expectation, self.account, rows, cells)
 
     def fits(self, rows: Floats, cells: Ints, fit: Callable[[], Fitted], predictions: Floats) -> RowFits:
         """The fits of rows of one call; ``fit`` returns their surrogates."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from limes import __version__
 from limes._explainers.tables.laws import TabularOptions, slopes_of
 from limes._explainers.tables.table import Table
+from limes._explanation.fields import plain_fact
 from limes.designs._product import ProductFamily
 from limes.models._calling.outputs import is_log_odds
 
@@ -42,7 +43,7 @@ def provenance(
     sampled = bound.expectation.method == "sampled"
     error_bound = getattr(bound.expectation, "error_bound", 0.0)
     needs_densities = getattr(bound.expectation, "needs_densities", False)
-    return {
+    facts = {
         **({"meaning": SLOPE_MEANING} if bins is None else {}),
         **slopes_of(table, family),
         "limes": __version__,
@@ -66,3 +67,5 @@ def provenance(
         "seed": options.sampling.sampling.seed if sampled else None,
         **({"tolerance": str(options.sampling.sampling.accuracy)} if sampled else {}),
     }
+    plain: dict[str, Any] = plain_fact(facts, "provenance")
+    return plain
