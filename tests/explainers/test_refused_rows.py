@@ -57,6 +57,9 @@ def test_refused_rows_are_sampled_and_the_others_exact():
     assert set(methods) == {"exact", "sampled"}
     assert explanation.method == "sampled"
     assert explanation.model_calls == 0  # the read model answers
+    account = explanation.contributions  # exact at some rows, walked to behind the link at others
+    total = account.base_values + account.values.sum(axis=1)
+    np.testing.assert_allclose(total, explanation.predictions, rtol=1e-9, atol=1e-12)
     for i, row in enumerate(X.to_numpy()):
         truth = mean_and_contrasts(model, row, 0.2)
         difference, errors = (
