@@ -194,6 +194,12 @@ def test_contributions_alone_are_those_of_a_call_for_both(name):
     for one, other in zip(*(its if isinstance(its, list) else [its] for its in (both, alone)), strict=True):
         assert requested(other, "coefficients") is None
         assert requested(other, "contributions") is not None
+        # what shows coefficients, too, has the warnings about them
+        assert other.row_warnings == one.row_warnings
+        assert str(other) == str(one)
+        assert {w.reading for row in other.contributions.row_warnings for w in row} <= {"", "contributions"}
+        stored = limes.Explanation.from_json(other.to_json())
+        assert str(stored) == str(limes.Explanation.from_json(one.to_json()))
         before = (str(other), other.to_json(), other.model_calls, other.row_warnings)
         for field in ("values", "base_values", "standard_errors", "alone", "last", "calls"):
             first, second = (getattr(each.contributions, field) for each in (one, other))

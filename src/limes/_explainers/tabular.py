@@ -423,6 +423,7 @@ class TabularExplainer(Described):
             lambda: fitted().coefficients(none),
             is_read=True,
             accuracy=self._options.sampling.sampling.accuracy,
+            make_warnings=cache(lambda: model.warnings_of(rows, cells, fitted(), predictions)),
         )
         try:
             outputs = np.arange(predictions.shape[1]) if predictions.ndim == 2 else 0
@@ -438,7 +439,10 @@ class TabularExplainer(Described):
             output_names=model.bound.reading.outputs,
             conditions=model.conditions(cells, rows),
             data=model.table.originals(rows),
-            method=contributions.method,
+            # of both readings, as a call for both says it
+            method=model.bound.expectation.method,
+            reason=model.bound.reading.reason,
+            shared_calls=none if model.options.is_joint else None,
             calls=none,
             row_warnings=model.row_warnings.about_rows(rows, cells, predictions),
             provenance=model.provenance_of(None, predictions),

@@ -114,11 +114,11 @@ class Attributions:
     @property
     def row_warnings(self) -> tuple[tuple[RowWarning, ...], ...]:
         """Warnings about each row, without those that are about the other reading alone."""
-        other = "coefficients" if self.kind == "contributions" else "contributions"
-        return tuple(
-            tuple(warning for warning in row if warning.reading != other)
-            for row in self.explanation.row_warnings
-        )
+        is_account = self.kind == "contributions"
+        other = "coefficients" if is_account else "contributions"
+        # of contributions those that need R² are about coefficients: they are not computed for them
+        record = vars(self.explanation)["row_warnings"] if is_account else self.explanation.row_warnings
+        return tuple(tuple(warning for warning in row if warning.reading != other) for row in record)
 
     def top(self, k: int = 5) -> Self:
         """Return the ``k`` features with the largest mean absolute value, largest first.

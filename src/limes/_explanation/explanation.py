@@ -689,7 +689,7 @@ class Explanation(Page):
         names = [name for name in _stored_names(type(self)) if name not in READINGS]
         fields = {name: getattr(self, name) for name in names}
         coefficients = dict.fromkeys(_OF_COEFFICIENTS)
-        if requested(self, "coefficients") is not None:
+        if requested(self, "coefficients") is not None or self.fit is not None:
             _ = self.fidelity  # is stored
             coefficients = {name: self.coefficients.stored[name] for name in _OF_COEFFICIENTS}
         return {

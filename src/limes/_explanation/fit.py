@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from limes._expectations.contributions import RowContributions
     from limes._expectations.least_squares import Tolerance
     from limes._expectations.weighted_rows import PairEffect
+    from limes._explanation.record import RowWarning
 
     Positions = NDArray[np.intp]
 
@@ -338,6 +339,8 @@ class Fit:
     is_read: bool = False
     shows: bool = True
     accuracy: Tolerance | None = None  # of contributions; None of exact ones
+    # warnings of all rows, those about coefficients included, where these were not asked for
+    make_warnings: Callable[[], Sequence[tuple[RowWarning, ...]]] | None = None
 
     @classmethod
     def of(
@@ -455,6 +458,11 @@ class Fit:
                         share=float(pair.share),
                         share_error=float(pair.share_error),
                     )
+
+    def all_warnings(self) -> list[tuple[RowWarning, ...]]:
+        """Warnings of the rows, those about coefficients included."""
+        record = () if self.make_warnings is None else self.make_warnings()
+        return [record[i] for i in self.rows.tolist()]
 
     def coefficients(self) -> Coefficients:
         """Coefficients of the chosen columns and outputs."""
