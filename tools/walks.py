@@ -106,11 +106,11 @@ def forest() -> Call:
     return lambda: explainer(X[0])
 
 
-def forest_contributions() -> Call:
-    """Explain a row of a forest, exactly, and read its contributions."""
+def contributions() -> Call:
+    """Explain a row of a forest by its contributions alone, exactly."""
     X, model = _table()
     explainer = limes.TabularExplainer(model, X)
-    return lambda: explainer(X[0]).contributions
+    return lambda: explainer.contributions(X[0])
 
 
 def pooled_row() -> Call:
@@ -176,7 +176,7 @@ WALKS = {
     walk.__name__: walk
     for walk in (
         forest,
-        forest_contributions,
+        contributions,
         text,
         pooled_row,
         pooled_coefficients,
