@@ -422,15 +422,16 @@ class TabularExplainer(Described):
             (*rows.shape, *predictions.shape[1:]),
             lambda: fitted().coefficients(none),
             is_read=True,
-            accuracy=self._options.sampling.sampling.accuracy,
             make_warnings=cache(lambda: model.warnings_of(rows, cells, fitted(), predictions)),
         )
         try:
             outputs = np.arange(predictions.shape[1]) if predictions.ndim == 2 else 0
-            bound, family = model.bound, model.family if model.options.is_joint else model.account
+            bound, is_joint = model.bound, model.law is not model.family
+            family = model.family if is_joint else model.account
             computed = exact_account(bound.expectation, bound.reading.form, family, rows, cells)
             contributions = Contributions.of_rows(computed, outputs=outputs)
         except REFUSED:  # of some rows, which are walked to, or refused with their reason
+            fit = replace(fit, accuracy=self._options.sampling.sampling.accuracy)
             contributions = fit.contributions()
         return frozen_explanation(
             contributions=contributions,
@@ -442,7 +443,7 @@ class TabularExplainer(Described):
             # of both readings, as a call for both says it
             method=model.bound.expectation.method,
             reason=model.bound.reading.reason,
-            shared_calls=none if model.options.is_joint else None,
+            shared_calls=None if model.law is model.family else none,
             calls=none,
             row_warnings=model.row_warnings.about_rows(rows, cells, predictions),
             provenance=model.provenance_of(None, predictions),
