@@ -24,10 +24,10 @@ def walks():
 # 16, 22, 1,500 for a text, 35, 28, 2,000 for a row of a function, 18, 16, 850 for lime's call
 MOST = {
     "contributions": (21, 16, 700),
-    "forest": (37, 25, 1150),
-    "text": (38, 38, 2300),
-    "pooled_row": (96, 46, 3350),
-    "drop_in": (43, 22, 1180),
+    "forest": (34, 23, 1080),
+    "text": (33, 36, 2050),
+    "pooled_row": (93, 45, 3300),
+    "drop_in": (41, 21, 1150),
 }
 
 

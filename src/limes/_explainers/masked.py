@@ -52,7 +52,8 @@ from limes._explainers.subset_fits import SubsetFits, coefficients_of_all, ident
 from limes._explanation import Explanation
 from limes._explanation.attribution import changed, requested
 from limes._explanation.drawing import Described
-from limes._explanation.explanation import from_fields
+from limes._explanation.explanation import from_fields, frozen_explanation
+from limes._explanation.fields import plain_fact
 from limes._explanation.fit import Fit
 from limes._explanation.record import RowWarning
 from limes._pipeline import Fitted, fitted_at
@@ -459,7 +460,9 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             expectation, calls = unfinished[0]
             tally.add(calls)
         else:
-            sets = known_sets(model, design, predictions, self._options.sampling)
+            sets = model
+            if model.exact is None:
+                sets = known_sets(model, design, predictions, self._options.sampling)
             expectation = sets.expectation(design, self._options, self._features)
         try:
             fitted = fitted_at(
@@ -580,7 +583,14 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             coefficients = coefficients_of_all(coefficients, changes)
             warnings += identification_warning(item.names, self._changes(item), self._advice)
         enumerated = _ENUMERATED.format(self._features)
-        return Explanation(
+        facts = {
+            **self._provenance,
+            "seed": None if exact else sampling.seed,
+            **({} if exact else {"tolerance": str(sampling.accuracy)}),
+            **quantity,
+            **item.picture,
+        }
+        return frozen_explanation(
             coefficients=coefficients,
             calls=own_calls,
             shared_calls=None if exact else fitted.moments.shared,
@@ -600,13 +610,8 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             method="exact" if exact else "sampled",
             reason=(enumerated if fitted.moments.calls.any() else "") if exact else model.why_sampled,
             row_warnings=((*repetitions(model.spread), *warnings, *remarks),),
-            provenance={
-                **self._provenance,
-                "seed": None if exact else sampling.seed,
-                **({} if exact else {"tolerance": str(sampling.accuracy)}),
-                **quantity,
-                **item.picture,
-            },
+            provenance=plain_fact(facts, "provenance"),
+            ids=(0,),
             explainer=self._diagnosable(item),
         )
 
