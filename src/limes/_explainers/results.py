@@ -262,7 +262,7 @@ class RowWarnings:
             method=method or "call",
             scores=partial(score_warnings, reading.model, method, first_answers(reading.ask))
             if method == "predict_proba"
-            else lambda _: (),
+            else no_scores,
             outputs=reading.outputs,
             threshold=threshold,
             writers=[*map(writer_of, table.columns)],
@@ -377,6 +377,11 @@ def score_warnings(
     """Warn of a model whose ``method`` should answer probabilities and does not; see `no_probabilities`."""
     text = no_probabilities(model, method, first, predictions)
     return (RowWarning(text, "scores"),) if text else ()
+
+
+def no_scores(predictions: Floats) -> tuple[RowWarning, ...]:  # noqa: ARG001 - as `score_warnings`
+    """Of methods that claim no probabilities."""
+    return ()
 
 
 # Points that a curve has at least
