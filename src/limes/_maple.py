@@ -93,7 +93,7 @@ class MapleExplainer(Described):
     >>> import limes
     >>> X = np.random.default_rng(0).normal(size=(200, 3))
     >>> explainer = limes.MapleExplainer(lambda X: 2.0 * X[:, 0] - X[:, 1], X, trees=20)
-    >>> explainer(X[:1]).values.round(1)
+    >>> explainer(X[:1]).coefficients.values.round(1)
     array([[ 2., -1.,  0.]])
     """
 

@@ -179,7 +179,7 @@ def ridge(
     >>> import limes
     >>> X = [[0.0], [1.0], [2.0], [3.0]]
     >>> explain = [limes.TabularExplainer(lambda X: X[:, 0], X, bins=2, ridge=r, rng=0) for r in (0.0, 100.0)]
-    >>> limit, shrunk = (float(abs(one([[0.0]]).values[0, 0])) for one in explain)
+    >>> limit, shrunk = (float(abs(one([[0.0]]).coefficients.values[0, 0])) for one in explain)
     >>> shrunk < limit
     True
     """

@@ -201,7 +201,7 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
     >>> explainer = limes.CompositeExplainer(
     ...     price, {"advert": "text", "house": limes.TablePart(background=houses)})
     >>> explanation = explainer({"advert": "bright flat", "house": {"rooms": 5, "floor": 1}})
-    >>> dict(zip(explanation.feature_names, (explanation.values[0].round(6) + 0.0).tolist()))
+    >>> dict(zip(explanation.feature_names, (explanation.coefficients.values[0].round(6) + 0.0).tolist()))
     {'advert: bright': 50.0, 'advert: flat': 0.0, 'house: rooms': 200.0, 'house: floor': 0.0}
     """
 

@@ -172,7 +172,7 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
     >>> explainer = limes.ImageExplainer(
     ...     redness, segments="grid", segment_options={"rows": 2, "columns": 2}, fill=0)
     >>> explanation = explainer(image)
-    >>> explanation.method, (explanation.values[0].round(3) + 0.0).tolist()
+    >>> explanation.method, (explanation.coefficients.values[0].round(3) + 0.0).tolist()
     ('exact', [0.196, 0.049, 0.049, 0.049])
     """
 

@@ -102,7 +102,7 @@ class SeriesExplainer(MaskedExplainer["SplitSeries"]):
     >>> explanation = limes.SeriesExplainer(late_rise, count=4, fill=0.0)(np.arange(12.0))
     >>> explanation.method, explanation.feature_names
     ('exact', ('0 to 2', '3 to 5', '6 to 8', '9 to 11'))
-    >>> explanation.values[0].round(6).tolist()
+    >>> explanation.coefficients.values[0].round(6).tolist()
     [-0.5, -2.0, 3.5, 5.0]
     """
 

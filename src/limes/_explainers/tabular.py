@@ -181,7 +181,7 @@ class TabularExplainer(Described):
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
     >>> model = RandomForestRegressor(10, random_state=0).fit(X, y)
     >>> explanation = limes.TabularExplainer(model, X)(X.iloc[:2])
-    >>> explanation.method, explanation.values.shape
+    >>> explanation.method, explanation.coefficients.values.shape
     ('exact', (2, 10))
     """
 
@@ -380,7 +380,8 @@ class TabularExplainer(Described):
         Examples
         --------
         >>> import limes
-        >>>         >>> from sklearn.linear_model import Ridge
+        >>> import numpy as np
+        >>> from sklearn.linear_model import Ridge
         >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
         >>> explainer = limes.TabularExplainer(Ridge(alpha=0).fit(X, [0, 2, 1, 3]), X)
         >>> account = explainer.contributions([[1.0, 1.0]]).contributions
@@ -622,7 +623,8 @@ class TabularExplainer(Described):
 
         Examples
         --------
-        >>>         >>> explainer = TabularExplainer(lambda X: X[:, 0], np.eye(4))
+        >>> import numpy as np
+        >>> explainer = TabularExplainer(lambda X: X[:, 0], np.eye(4))
         >>> explainer.design(np.zeros(4)).inclusion.round(2)
         array([0.79, 0.79, 0.79, 0.79])
         """

@@ -184,7 +184,8 @@ class SparseExplainer(Described):
     ...     lambda X: 0.5 * X[:, 0] - 0.25 * X[:, 3] + 2.0, k=2, intercept=False, solver="hard_thresholding"
     ... )
     >>> explanation = paper([[1, 1, -1, 1]])
-    >>> float(explanation.intercepts[0]), round(float(explanation.values[0] @ [1, 1, -1, 1]), 9)
+    >>> weights = explanation.coefficients
+    >>> float(weights.intercepts[0]), round(float(weights.values[0] @ [1, 1, -1, 1]), 9)
     (0.0, 2.25)
     >>> def product(X):
     ...     return 0.6 * X[:, 0] * X[:, 1] + 0.1 * X[:, 2] + 0.05 * X[:, 3]
