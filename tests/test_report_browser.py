@@ -184,7 +184,9 @@ def test_the_slider_moves_bars_to_the_coefficients_at_that_bandwidth(opened, dia
     page = opened(result)
     page.locator("tr[data-row='3']").click()
     before = coefficients(page)
-    np.testing.assert_allclose([before[c] for c in result.conditions[3]], result.values[3], rtol=1e-6)
+    np.testing.assert_allclose(
+        [before[c] for c in result.conditions[3]], result.coefficients.values[3], rtol=1e-6
+    )
     slider = page.get_by_label("Bandwidth")
     for stop in (0, 7, 12, 18, 24):
         slider.evaluate(
@@ -192,7 +194,7 @@ def test_the_slider_moves_bars_to_the_coefficients_at_that_bandwidth(opened, dia
         )
         nu = result.provenance["bandwidth"] * np.geomspace(0.1, 10, 25)[stop]
         assert f"ν = {nu:.3g}" in slider.get_attribute("aria-valuetext")
-        exact = limes.TabularExplainer(model, X, bandwidth=float(nu))(rows[3:4]).values[0]
+        exact = limes.TabularExplainer(model, X, bandwidth=float(nu))(rows[3:4]).coefficients.values[0]
         coef = coefficients(page)
         largest = np.abs(exact).max()
         np.testing.assert_allclose(
@@ -217,7 +219,7 @@ def test_the_output_can_be_switched(opened, iris):
         page.get_by_label("Output").select_option(label=f"P({name})")
         coef = coefficients(page)
         np.testing.assert_allclose(
-            [coef[c] for c in iris.conditions[0]], iris.values[0, :, output], rtol=1e-6
+            [coef[c] for c in iris.conditions[0]], iris.coefficients.values[0, :, output], rtol=1e-6
         )
         assert f"P({name})" in heading(page)
         first = float(page.locator("tr[data-row='0'] td.number").first.inner_text())
@@ -253,7 +255,10 @@ def test_two_rows_side_by_side(opened, diabetes):
     page.get_by_role("button", name="Compare with another row").click()
     assert "patient-000 stays" in page.locator("#row .note").inner_text()
     page.locator("tr[data-row='5']").click()
-    for section, values in (("account", result.contributions.values), ("coefficients", result.values)):
+    for section, values in (
+        ("account", result.contributions.values),
+        ("coefficients", result.coefficients.values),
+    ):
         lines = page.locator(f"section.{section} tbody tr").all()
         assert len(lines) == len(result.feature_names)
         for line in lines:
@@ -280,11 +285,16 @@ def test_two_models_side_by_side(opened, diabetes):
     for line in page.locator("section.coefficients tbody tr").all():
         j = result.feature_names.index(line.locator("th").inner_text())
         both = [float(data.get_attribute("value")) for data in line.locator("data").all()]
-        np.testing.assert_allclose(both, [result.values[row, j], other.values[row, j]], rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(
+            both,
+            [result.coefficients.values[row, j], other.coefficients.values[row, j]],
+            rtol=1e-6,
+            atol=1e-9,
+        )
     page.get_by_label("Model").select_option("1")
     coef = coefficients(page)
     np.testing.assert_allclose(
-        [coef[c] for c in other.conditions[row]], other.values[row], rtol=1e-6, atol=1e-9
+        [coef[c] for c in other.conditions[row]], other.coefficients.values[row], rtol=1e-6, atol=1e-9
     )
 
 
@@ -329,7 +339,7 @@ def test_the_waterfall_leads_to_the_prediction(opened, diabetes):
     page = opened(result)
     lines = page.locator("section.waterfall tbody tr").all()
     steps = {line.locator("th").inner_text(): float(line.locator("td.number").inner_text()) for line in lines}
-    assert steps["base (intercept)"] == pytest.approx(result.intercepts[0], rel=1e-3)
+    assert steps["base (intercept)"] == pytest.approx(result.coefficients.intercepts[0], rel=1e-3)
     assert steps["prediction"] == pytest.approx(result.predictions[0], rel=1e-3)
     between = [
         value for name, value in steps.items() if name not in ("base (intercept)", "surrogate", "prediction")
@@ -353,7 +363,7 @@ def test_numbers_are_written_as_everywhere_else(opened, scale):
         )
     )
     assert facts["prediction"] == number(result.predictions[0])
-    assert facts["base (intercept)"] == number(result.intercepts[0])
+    assert facts["base (intercept)"] == number(result.coefficients.intercepts[0])
     assert facts["R²"] == number(0.98765, 3)
 
 

@@ -87,7 +87,7 @@ def check_numbers(page, explanation, output=None):
         contribution = line.locator(".coefficient").inner_text()
         # contributions add up as they are written: one may be rounded to the other side
         for written, value, unit in (
-            (coefficient, explanation.values[0, j], 0.51),
+            (coefficient, explanation.coefficients.values[0, j], 0.51),
             (contribution, explanation.contributions.values[0, j], 1.01),
         ):
             text = written.partition(" ±")[0]

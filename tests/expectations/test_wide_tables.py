@@ -88,8 +88,8 @@ X = np.random.default_rng(0).normal(size=(200, {columns}))
 calls = 4 * {columns} + 200
 explainer = limes.TabularExplainer(lambda X: X[:, 0] * X[:, 1], X, max_calls=1 << calls.bit_length() - 1)
 explanation = explainer(X[:1], progress=False)
-assert np.isfinite(explanation.standard_errors).all()
-print(explanation.controls[0], explanation.converged)
+assert np.isfinite(explanation.coefficients.standard_errors).all()
+print(explanation.coefficients.controls[0], explanation.converged)
 """
     run = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=False

@@ -381,7 +381,7 @@ def test_a_torch_module(diabetes):
     with torch.inference_mode():
         expected = net(torch.tensor(X.iloc[:2].to_numpy(copy=True), dtype=torch.float32)).numpy()[:, 0]
     assert explanation.predictions == pytest.approx(expected, rel=1e-6)
-    assert explanation.values.shape == (2, 10)
+    assert explanation.coefficients.values.shape == (2, 10)
     net.train()
     explainer(X.iloc[:1])
     assert net.training

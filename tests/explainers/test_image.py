@@ -529,7 +529,9 @@ def test_a_torch_module_is_composed_on_its_own_device():
             answers = module.eval()(rows)[:, 1].double().numpy()
         module.train()
         _, coef, _ = words.surrogate(words.law("superpixels", 4, 0.25), answers)
-        np.testing.assert_allclose(explanation.values[0], coef, rtol=1e-4, atol=1e-4 * np.abs(coef).max())
+        np.testing.assert_allclose(
+            explanation.coefficients.values[0], coef, rtol=1e-4, atol=1e-4 * np.abs(coef).max()
+        )
     assert module.training
 
 

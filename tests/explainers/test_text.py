@@ -355,7 +355,9 @@ def test_tokenizers_of_hugging_face():
     pieces = [text[start:end] for spans in explanation.provenance["spans"].values() for start, end in spans]
     assert "".join(pieces).replace(" ", "") == text.replace(" ", "")
     assert len(pieces) > len(text.split())
-    np.testing.assert_allclose(explanation.values[0], [piece.count("o") for piece in pieces], atol=1e-9)
+    np.testing.assert_allclose(
+        explanation.coefficients.values[0], [piece.count("o") for piece in pieces], atol=1e-9
+    )
 
 
 def _letters(texts):

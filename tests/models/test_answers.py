@@ -289,11 +289,11 @@ def test_torch_modules_may_return_tuples_and_mappings():
     for answer in (lambda y: (y, y + 1), lambda y: [y], lambda y: {"logits": y, "hidden": y[:, :1]}):
         module.answer = answer
         explanation = limes.TabularExplainer(module, table, max_calls=1024, rng=0)(table[3:4])
-        np.testing.assert_array_equal(explanation.values, plain.values)
+        np.testing.assert_array_equal(explanation.coefficients.values, plain.coefficients.values)
     module.answer = lambda y: {"price": y[:, 0], "risk": y[:, 1:]}
     named = limes.TabularExplainer(module, table, max_calls=1024, rng=0)(table[3:4])
     assert named.output_names == ("price", "risk")
-    np.testing.assert_array_equal(named.values, plain.values)
+    np.testing.assert_array_equal(named.coefficients.values, plain.coefficients.values)
     attached = limes.TabularExplainer(
         lambda rows: torch.tanh(module.linear(torch.tensor(rows))), table, max_calls=1024, rng=0
     )(table[3:4])

@@ -323,7 +323,11 @@ def test_workers_with_torch():
     norm = network[0].weight / (network[0].running_var + network[0].eps).sqrt()
     expected = (network[3].weight @ network[1].weight * norm).detach().numpy()[0]
     for explanation in several:
-        np.testing.assert_allclose(explanation.values, np.tile(expected, (6, 1)), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            explanation.coefficients.values, np.tile(expected, (6, 1)), rtol=1e-9, atol=1e-12
+        )
     assert modes(network) == before
     copied = pickle.loads(pickle.dumps(explainer))
-    np.testing.assert_allclose(copied(X[:1], progress=False).values[0], expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        copied(X[:1], progress=False).coefficients.values[0], expected, rtol=1e-9, atol=1e-12
+    )

@@ -195,10 +195,10 @@ def test_a_small_bert(bert, kind):
     for k in range(3):
         _, coef, _ = words.surrogate(words.law("words", 6, 0.25), answers[:, k])
         # the network adds up in single precision, and padding changes the order
-        np.testing.assert_allclose(explanation.values[0, :, k], coef, atol=2e-5)
-    assert np.abs(explanation.values).max() > 1e-2
+        np.testing.assert_allclose(explanation.coefficients.values[0, :, k], coef, atol=2e-5)
+    assert np.abs(explanation.coefficients.values).max() > 1e-2
     # a batch of texts of different lengths is padded
-    assert (TextExplainer(model)(TEXT).values != explanation.values).any()
+    assert (TextExplainer(model)(TEXT).coefficients.values != explanation.coefficients.values).any()
 
 
 def test_tokens_of_the_tokenizer_are_features(bert):
@@ -244,8 +244,8 @@ def test_a_small_vision_transformer(kind):
             answers.append(torch.softmax(network(pixels).logits[0].double(), dim=0).numpy())
     for k in range(3):
         _, coef, _ = words.surrogate(words.law("superpixels", 4, 0.25), np.array(answers)[:, k])
-        np.testing.assert_allclose(explanation.values[0, :, k], coef, atol=2e-5)
+        np.testing.assert_allclose(explanation.coefficients.values[0, :, k], coef, atol=2e-5)
     scaled = ImageExplainer(model, **options)(IMAGE / 255.0)
-    np.testing.assert_array_equal(scaled.values, explanation.values)
+    np.testing.assert_array_equal(scaled.coefficients.values, explanation.coefficients.values)
     with pytest.raises(ModelError, match="leave preprocess out"):
         ImageExplainer(model, **options, preprocess=limes.Preprocess(mean=127, scale=128))(IMAGE)

@@ -105,12 +105,14 @@ def test_both_texts_of_a_pair_are_explained(transformers, tokenizer, bert, kind,
     inputs = [(kept(PREMISE, z[:3]), kept(HYPOTHESIS, z[3:])) for z in words.subsets(5)]
     answers = softmax(logits_of(network, tokenizer, inputs))
     assert explanation.output_names == tuple(LABELS.values())
-    np.testing.assert_allclose(explanation.values[0], expected(answers), atol=SINGLE)
+    np.testing.assert_allclose(explanation.coefficients.values[0], expected(answers), atol=SINGLE)
     np.testing.assert_allclose(explanation.predictions[0], answers[-1], atol=SINGLE)
-    assert np.abs(explanation.values).max() > 1e-2
+    assert np.abs(explanation.coefficients.values).max() > 1e-2
     one = CompositeExplainer(model, PARTS, output="neutral")(PAIR)
     assert one.output_names == ("neutral",)
-    np.testing.assert_allclose(np.squeeze(one.values), explanation.values[0, :, 1], atol=SINGLE)
+    np.testing.assert_allclose(
+        np.squeeze(one.coefficients.values), explanation.coefficients.values[0, :, 1], atol=SINGLE
+    )
 
 
 def test_labels_of_a_pair_that_do_not_exclude_each_other(tokenizer, bert):
@@ -138,7 +140,9 @@ def test_other_parts_than_two_texts(tokenizer, bert):
         )
     # the advice: one text is explained as by TextExplainer
     one = CompositeExplainer(model, {"text": "text"})({"text": TEXT})
-    np.testing.assert_allclose(one.values, TextExplainer(model)(TEXT).values, atol=1e-9)
+    np.testing.assert_allclose(
+        one.coefficients.values, TextExplainer(model)(TEXT).coefficients.values, atol=1e-9
+    )
 
 
 def test_a_text_explainer_names_what_explains_pairs():
@@ -169,8 +173,8 @@ def test_candidate_labels_are_outputs(transformers, tokenizer, bert, several):
     answers = softmax(logits[..., [2, 0]])[..., 1] if several else softmax(logits[..., 0])
     assert explanation.output_names == tuple(names)
     # the pipeline rounds to single precision, and pads
-    np.testing.assert_allclose(explanation.values[0], expected(answers), atol=SINGLE)
-    assert np.abs(explanation.values).max() > 1e-3
+    np.testing.assert_allclose(explanation.coefficients.values[0], expected(answers), atol=SINGLE)
+    assert np.abs(explanation.coefficients.values).max() > 1e-3
     assert not any("add up to" in text for text in explanation.warnings)
     with pytest.raises(ModelError, match="takes one text, and"):
         CompositeExplainer(pipe, PARTS)(PAIR)
@@ -201,9 +205,9 @@ def test_candidate_labels_of_photographs(transformers, torch, tokenizer):
             answers.append(softmax(network(**batch).logits_per_image[0].double().numpy()))
     order = [explanation.output_names.index(name) for name in names]
     np.testing.assert_allclose(
-        explanation.values[0][:, order], expected(answers, "superpixels"), atol=10 * SINGLE
+        explanation.coefficients.values[0][:, order], expected(answers, "superpixels"), atol=10 * SINGLE
     )
-    assert np.abs(explanation.values).max() > 1e-3
+    assert np.abs(explanation.coefficients.values).max() > 1e-3
 
 
 # -- heads that give no number to a label --------------------------------------------------------------------
@@ -259,8 +263,10 @@ def test_a_head_is_refused_by_its_name_and_the_advice_works(tokenizer, bert, hea
 
     explanation = TextExplainer(number)(TEXT)
     answers = number([kept(WORDS, z) for z in words.subsets(6)])
-    np.testing.assert_allclose(explanation.values[0], expected(answers[:, None])[:, 0], atol=1e-9)
-    assert np.abs(explanation.values).max() > 1e-4
+    np.testing.assert_allclose(
+        explanation.coefficients.values[0], expected(answers[:, None])[:, 0], atol=1e-9
+    )
+    assert np.abs(explanation.coefficients.values).max() > 1e-4
 
 
 def test_answers_to_questions(tokenizer, bert, torch):
@@ -285,7 +291,7 @@ def test_answers_to_questions(tokenizer, bert, torch):
 
     inputs = {"question": "good service", "context": "and slow food"}
     explanation = CompositeExplainer(answer_is_slow, dict.fromkeys(inputs, "text"))(inputs)
-    assert explanation.feature_names[explanation.values[0].argmax()] == "context: slow"
+    assert explanation.feature_names[explanation.coefficients.values[0].argmax()] == "context: slow"
 
 
 @pytest.mark.parametrize(
@@ -335,7 +341,9 @@ def test_a_pipeline_that_is_made_by_its_class(transformers, tokenizer, bert):
     network = bert(id2label=LABELS)
     pipe = transformers.TextClassificationPipeline(model=network, tokenizer=tokenizer, device="cpu")
     expected = TextExplainer((network, tokenizer))(TEXT)
-    np.testing.assert_allclose(TextExplainer(pipe)(TEXT).values, expected.values, atol=SINGLE)
+    np.testing.assert_allclose(
+        TextExplainer(pipe)(TEXT).coefficients.values, expected.coefficients.values, atol=SINGLE
+    )
     pipe = transformers.TokenClassificationPipeline(
         model=bert("BertForTokenClassification"), tokenizer=tokenizer, device="cpu"
     )
@@ -399,8 +407,10 @@ def test_a_photograph_of_any_type(torch, vit, photo, seen):
             batch = processor(images=[hidden(seen, z)], return_tensors="pt")
             answers.append(softmax(network(**batch).logits[0].double().numpy()))
     order = [explanation.output_names.index(name) for name in ("cat", "dog")]
-    np.testing.assert_allclose(explanation.values[0][:, order], expected(answers, "superpixels"), atol=SINGLE)
-    assert np.abs(explanation.values).max() > 1e-3
+    np.testing.assert_allclose(
+        explanation.coefficients.values[0][:, order], expected(answers, "superpixels"), atol=SINGLE
+    )
+    assert np.abs(explanation.coefficients.values).max() > 1e-3
 
 
 def test_photographs_that_were_scaled_already(vit):
