@@ -230,6 +230,16 @@ def test_the_least_budget_is_named(door):
         assert model.rows <= 2 * least
 
 
+@pytest.mark.parametrize("columns", [2, 8])
+def test_more_calls_are_never_too_few(columns):
+    """With 100 calls a table of two columns was refused, and told to use 63."""
+    background = TABLE[:, :columns]
+    for most in range(63 if columns == 2 else 150, 330, 9):
+        explainer = limes.TabularExplainer(lambda x: x[:, 0] * x[:, 1], background, max_calls=most)
+        explanation = explainer(background[:1], progress=False)
+        assert np.isfinite(explanation.coefficients.values).all()
+
+
 def test_many_rows_share_a_pool_and_each_keeps_the_budget():
     for options in ({}, {"law": "joint"}, {"bins": None}, {"workers": 3}):
         workers = options.pop("workers", 1)

@@ -158,7 +158,8 @@ class TableBudget:
         least = least_walked(self.columns)
         if self.options.contributions is False or self._rest - least < max(FEWEST, self._rest / 4):
             return 0
-        return max(int(_WALKED * self._rest), least)
+        # the pool keeps the fewest that it can have: a larger bound never leaves it too few
+        return min(max(int(_WALKED * self._rest), least), self._rest - FEWEST)
 
     @property
     def samples(self) -> int:

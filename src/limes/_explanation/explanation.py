@@ -53,6 +53,14 @@ if TYPE_CHECKING:
     from limes._show.plots import Plots
 
 
+# Names of coefficients that an explanation had itself until version 0.3, and those of contributions, too
+_MOVED = (
+    *("values", "standard_errors", "intercepts", "surrogate_predictions", "surrogate_errors", "local_errors"),
+    *("shares", "share_errors", "effective_rows", "controls"),
+)
+_OF_BOTH = ("values", "standard_errors")
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Explanation(Page):
     """What was explained of n rows, d features and one or k outputs, and its two readings.
@@ -176,6 +184,14 @@ class Explanation(Page):
     if not TYPE_CHECKING:  # mypy would accept any name
 
         def __getattr__(self, name):
+            if name in _MOVED:
+                both = f"; contributions are explanation.contributions.{name}" if name in _OF_BOTH else ""
+                warnings.warn(
+                    f"explanation.{name} is explanation.coefficients.{name}, of LIME's surrogate{both}",
+                    FutureWarning,
+                    stacklevel=2,
+                )
+                return getattr(self.coefficients, name)
             advice = f"; it is {OTHER_NAMES[name]}" if name in OTHER_NAMES else ""
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{advice}")
 
@@ -702,36 +718,6 @@ class Explanation(Page):
     def _stored(self) -> dict[str, Any]:
         """Return the fields as they are: None where the fit has not computed them yet."""
         return {name: vars(self)[name] for name in _stored_names(type(self))}
-
-
-# Names of coefficients that an explanation had itself until version 0.3
-MOVED = (
-    *("values", "standard_errors", "intercepts", "surrogate_predictions", "surrogate_errors", "local_errors"),
-    *("shares", "share_errors", "effective_rows", "controls"),
-)
-
-
-class _Moved:
-    """A name that coefficients had before they were one of two readings."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __get__(self, explanation: Any, owner: type) -> Any:
-        if explanation is None:
-            return self
-        other = f"; contributions are explanation.contributions.{self.name}" if self.name in _OF_BOTH else ""
-        warnings.warn(
-            f"explanation.{self.name} is explanation.coefficients.{self.name}, of LIME's surrogate{other}",
-            FutureWarning,
-            stacklevel=2,
-        )
-        return getattr(explanation.coefficients, self.name)
-
-
-_OF_BOTH = ("values", "standard_errors")
-for _name in MOVED:
-    setattr(Explanation, _name, _Moved(_name))
 
 
 def frozen_explanation(**library_fields: Any) -> Explanation:
