@@ -415,7 +415,7 @@ class TabularExplainer(Described):
         model, encoded, predictions = self._current(X)
         rows, (names, errors) = encoded.matrix, row_names(X, ids, encoded)
         cells = model.family.cells(rows)
-        none = np.zeros(len(rows), dtype=np.int64)
+        none, is_joint = np.zeros(len(rows), dtype=np.int64), model.law is not model.family
         quiet = progress_of(shown=False)
         fitted = cache(partial(model.pipeline.explain, rows, cells, predictions, progress=quiet))
         fit = Fit.of(
@@ -427,7 +427,7 @@ class TabularExplainer(Described):
         )
         try:
             outputs = np.arange(predictions.shape[1]) if predictions.ndim == 2 else 0
-            bound, is_joint = model.bound, model.law is not model.family
+            bound = model.bound
             family = model.family if is_joint else model.account
             computed = exact_account(bound.expectation, bound.reading.form, family, rows, cells)
             contributions = Contributions.of_rows(computed, outputs=outputs)
@@ -444,7 +444,7 @@ class TabularExplainer(Described):
             # of both readings, as a call for both says it
             method=model.bound.expectation.method,
             reason=model.bound.reading.reason,
-            shared_calls=None if model.law is model.family else none,
+            shared_calls=none if is_joint else None,
             calls=none,
             row_warnings=model.row_warnings.about_rows(rows, cells, predictions),
             provenance=model.provenance_of(None, predictions),

@@ -108,7 +108,7 @@ class Attributions:
 
     @property
     def method(self) -> Literal["exact", "sampled"]:
-        """Whether any number has an error."""
+        """The text "sampled" if any number has an error, else "exact"."""
         return "sampled" if self.standard_errors.any() else "exact"
 
     @property
@@ -284,11 +284,18 @@ class Contributions(Attributions):
         return Contributions(**{name: its[list(rows)] for name, its in self.stored.items()})
 
 
-class _OfFit:
-    """R² of coefficients, which the explanation's fit computes when it is first read."""
+class _LateField:
+    """A field that is stored beside the others, and may be computed when it is first read."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
+
+    def __set__(self, owner: Any, value: Any) -> None:
+        vars(owner)[self._name] = value
+
+
+class _FidelityField(_LateField):
+    """R² of coefficients, which the explanation's fit computes when it is first read."""
 
     def __get__(self, coefficients: Any, owner: type) -> Any:
         if coefficients is None:
@@ -299,9 +306,6 @@ class _OfFit:
         if state[self._name] is None and explanation is not None and explanation.fit is not None:
             state["fidelity"], state["fidelity_errors"] = explanation.fit.fidelity()
         return state[self._name]
-
-    def __set__(self, coefficients: Any, value: Any) -> None:
-        vars(coefficients)[self._name] = value
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -358,8 +362,8 @@ class Coefficients(Attributions):
 
     intercepts: Floats
     surrogate_predictions: Floats
-    fidelity: Floats = _OfFit()  # type: ignore[assignment]
-    fidelity_errors: Floats = _OfFit()  # type: ignore[assignment]
+    fidelity: Floats = _FidelityField()  # type: ignore[assignment]
+    fidelity_errors: Floats = _FidelityField()  # type: ignore[assignment]
     shares: Floats | None = None
     share_errors: Floats | None = None
     surrogate_errors: Floats | None = None
@@ -421,14 +425,11 @@ def changed(explanation: Kind, **changes: Any) -> Kind:
     return type(explanation)(**stored | changes)
 
 
-class ReadingField:
+class ReadingField(_LateField):
     """The field of a reading: what was asked for; what was not, the fit computes when it is first read.
 
     Only what was asked for is stored, and shown by other calls.
     """
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
 
     def __get__(self, explanation: Any, owner: type) -> Any:
         if explanation is None:
@@ -441,6 +442,3 @@ class ReadingField:
                 reading = getattr(explanation._computed(self._name), self._name)()  # noqa: SLF001 - its field
             state[key] = reading.of(explanation)
         return state[key]
-
-    def __set__(self, explanation: Any, value: Any) -> None:
-        vars(explanation)[self._name] = value
