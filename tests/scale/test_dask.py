@@ -79,7 +79,7 @@ def test_the_work_goes_to_each_worker_once(source, explainer, tmp_path, cluster,
 
     class Counted:
         feature_names, reproducible, has_rules = explainer.feature_names, explainer.reproducible, False
-        contributions = False
+        wanted_contributions = False
 
         def __setstate__(self, state):
             with loads.open("a") as file:
