@@ -13,9 +13,10 @@ from internals import (
     BinWeights,
     CannotRead,
     ModelCaller,
-    Pipeline,
+    Rows,
     categorical,
     exact_expectation,
+    fit_rows,
     read_output,
     resolve,
 )
@@ -93,8 +94,9 @@ def assert_paths_agree(form, x, count=24, seed=2):
     np.testing.assert_allclose(form.reduce().predict(rows), expected, rtol=0, atol=allowed)
     family = ProductFamily(tuple(categorical(column) for column in rows.T), BinWeights(1e-3))
     for few in (rows, rows[:5]):  # many rows and few go different ways
-        predictions, pipeline = form.predict(few), Pipeline(family, exact_expectation(form), penalty=None)
-        fitted = pipeline.explain(few, family.cells(few), predictions, progress=lambda _: nullcontext(id))
+        its, predictions = Rows(family, few, family.cells(few)), form.predict(few)
+        quiet = {"progress": lambda _: nullcontext(id)}
+        fitted = fit_rows(exact_expectation(form), its, predictions, **quiet)
         np.testing.assert_allclose(fitted.at_instance, predictions, rtol=0, atol=allowed)
 
 

@@ -73,7 +73,7 @@ NAMES = {
     "limes._explainers.series": "_FILLS:series_fills _SEGMENTATIONS:series_segmentations",
     "limes._explainers.tables": "fits suggestion:suggestion_module",
     "limes._explainers.tables.laws": "TABLE_LAWS number_texts",
-    "limes._explainers.tables.model": "Probe",
+    "limes._explainers.tables.model": "Probe TabularModel",
     "limes._explainers.tables.shared": "SharedDraws",
     "limes._explainers.tables.suggestion": "_WORTH",
     "limes._explainers.tables.table": "Table",
@@ -94,7 +94,7 @@ NAMES = {
         "Bump Decay Filled Identity Interval Lookup Polynomial Power Shape SmoothFunctions Stacked Step"
     ),
     "limes._maple": "WeightedMoments",
-    "limes._pipeline": "Pipeline",
+    "limes._fitting": "fit_rows",
     "limes._rules.bounds": "bounds_of",
     "limes._rules": "model:sparse_model pairwise rule:_sparse_pipeline solvers:search",
     "limes._rules.neighbourhood": "FLIP_LAWS ColumnChanges CountLaw FlipLaw LiteralFlips OtherValues",

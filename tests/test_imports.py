@@ -115,5 +115,5 @@ def test_sizes_and_the_meaning_of_a_word_stay():
     assert max(text.count("\n") for text in texts) <= 900
     # what an expectation returns: nothing else is called moments
     assert sum(text.count("    def moments(") for text in texts) <= 16
-    pipeline = FILES["limes._pipeline"].read_text(encoding="utf-8")
-    assert not re.search(r"isinstance\([^)]*Expectation", pipeline)
+    fitting = FILES["limes._fitting"].read_text(encoding="utf-8")
+    assert not re.search(r"isinstance\([^)]*Expectation", fitting)

@@ -39,7 +39,7 @@ def test_each_mutant_has_one_change(tmp_path):
     [
         ("_expectations/controls/control.py", "tests/expectations/controls/test_control.py"),
         ("models/readers/_lightgbm.py", "tests/models/readers/test_lightgbm.py"),
-        ("_pipeline.py", "tests/test_pipeline.py"),
+        ("_fitting.py", "tests/test_fitting.py"),
     ],
 )
 def test_a_files_tests_are_those_of_its_name_first(file, first):
@@ -47,22 +47,22 @@ def test_a_files_tests_are_those_of_its_name_first(file, first):
 
 
 def test_of_the_tests_that_enter_a_function_those_of_its_room_come_first_then_the_quickest():
-    function = frozenset({"_pipeline.py::Pipeline.explain"})
+    function = frozenset({"_fitting.py::fit_rows"})
     recorded = {
         "tests/test_papers.py::test_b": (3.0, function),
         "tests/test_papers.py::test_a": (2.0, function),
-        "tests/test_pipeline.py::test_c": (4.0, function),
-        "tests/test_pipeline.py::test_d": (0.1, frozenset()),
+        "tests/test_fitting.py::test_c": (4.0, function),
+        "tests/test_fitting.py::test_d": (0.1, frozenset()),
         "tests/test_limit.py::test_e": (90.0, function),
     }
-    mutant = Mutant(PACKAGE / "_pipeline.py", 1, "Pipeline.explain", "", "", "")
+    mutant = Mutant(PACKAGE / "_fitting.py", 1, "fit_rows", "", "", "")
     tests, of, seconds = selected(mutant, recorded, 60.0)
     assert tests == [
         f"tests/{name}"
-        for name in ("test_pipeline.py::test_c", "test_papers.py::test_a", "test_papers.py::test_b")
+        for name in ("test_fitting.py::test_c", "test_papers.py::test_a", "test_papers.py::test_b")
     ]
     assert (of, seconds) == (4, 9.0)
-    mutant = Mutant(PACKAGE / "_pipeline.py", 1, "", "", "", "")
+    mutant = Mutant(PACKAGE / "_fitting.py", 1, "", "", "", "")
     tests, of, _ = selected(mutant, recorded, 60.0)
-    assert tests[:2] == ["tests/test_pipeline.py::test_d", "tests/test_pipeline.py::test_c"]
+    assert tests[:2] == ["tests/test_fitting.py::test_d", "tests/test_fitting.py::test_c"]
     assert of == 0

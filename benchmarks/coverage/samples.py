@@ -14,7 +14,7 @@ from limes._explainers.masked import CONTROLS
 from limes._explainers.masked_model import MaskedModel
 from limes._explainers.options import SamplingOptions
 from limes._explainers.results import RARE, sampling_warnings
-from limes._pipeline import fitted_at
+from limes._fitting import fitted_at
 from limes._threads import progress_of
 from limes.models._calling.outputs import resolve
 

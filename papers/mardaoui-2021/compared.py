@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import limes
-from limes._pipeline import exact_expectation
+from limes._fitting import exact_expectation
 from limes.designs import ExchangeableDesign
 from limes.surrogates import ridge
 from papers.common.boxes import boxes

@@ -32,7 +32,7 @@ _HOME = {
     "evaluate": "limes.evaluate",
     "exceptions": "limes.exceptions",
     "gallery": "limes._show.inputs",
-    "limit": "limes._pipeline",
+    "limit": "limes._fitting",
     "models": "limes.models",
     "scale": "limes.scale",
     "suggest_bandwidth": "limes._diagnostics.bandwidth",
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from limes._explainers.tabular import TabularExplainer
     from limes._explainers.text import TextExplainer, TextPart
     from limes._explanation import Explanation
+    from limes._fitting import limit
     from limes._maple import MapleExplainer
-    from limes._pipeline import limit
     from limes._rules.explainer import SparseExplainer
     from limes._rules.literals import Literals
     from limes._show.html import decision_page

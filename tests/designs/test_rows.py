@@ -86,7 +86,7 @@ def test_columns_at_many_rows_are_those_of_each(table, options):
     inner = [design.in_units() for design in designs]
     numbers = together.features
     for name in ("inclusion", "variance", "at_instance", "log_weight"):
-        for stacked, each in ((numbers.features, designs), (numbers.inner, inner)):
+        for stacked, each in ((numbers.unscaled, designs), (numbers, inner)):
             expected = np.stack([getattr(design, name) for design in each])
             assert np.allclose(getattr(stacked, name), expected, rtol=EXACT, atol=1e-300), name
     assert np.array_equal(numbers.units, [design.units for design in designs])

@@ -212,14 +212,14 @@ def test_contributions_alone_are_those_of_a_call_for_both(name):
 
 
 def test_contributions_of_a_read_model_fit_no_surrogate(monkeypatch):
-    from internals import Pipeline
+    from internals import TabularModel
 
     explainer = limes.TabularExplainer(FOREST, X)
 
     def refused(*_, **__):
         raise AssertionError("a surrogate was fitted")
 
-    monkeypatch.setattr(Pipeline, "explain", refused)
+    monkeypatch.setattr(TabularModel, "explain", refused)
     explanation = explainer.contributions(X.iloc[:2])
     total = explanation.contributions.base_values + explanation.contributions.values.sum(axis=1)
     np.testing.assert_allclose(total, FOREST.predict(X.iloc[:2]), rtol=1e-12)

@@ -27,7 +27,7 @@ from limes._expectations.moments import (
 )
 from limes._expectations.softmax import SoftmaxExpectation
 from limes._expectations.variance import CellEffects, cell_masses
-from limes._pipeline import Expectation
+from limes._fitting import Expectation
 from limes._threads import LRUCache
 from limes.designs._column import IndicatorColumn, column_at
 from limes.designs._exchangeable import ExchangeableDesign
@@ -604,9 +604,9 @@ class ExactSource(SampledSource):
 
     def _explained(self, rows: Rows) -> tuple[Floats, Floats]:
         """E_w f (n, k) and β (n, d, k) of n rows of a family."""
-        numbers, moments = explain_rows(self._expectation, rows)
-        fit = least_squares(numbers.inner, moments)
-        coef = fit.coef if numbers.units is None else fit.per(numbers.units).coef
+        features, moments = explain_rows(self._expectation, rows)
+        fit = least_squares(features, moments)
+        coef = fit.coef if features.units is None else fit.per(features.units).coef
         return moments.mean.reshape(len(rows), -1), coef.reshape(*rows.cells.shape, -1)
 
 

@@ -61,7 +61,7 @@ class ExactExpectation(ProductExpectation):
         for j, function in enumerate(self._reduced.functions):
             if function is not None:
                 columns[j] = _Patterns(*self._functionals(j, function, rows), rows.index[:, j])
-        variance = rows.features.inner.variance
+        variance = rows.features.variance
         # infinite values are refused by `check_finite` of the surrogate, which names the features
         with np.errstate(over="ignore", invalid="ignore"):
             mean, contrast = _COMBINE[type(self._reduced)](self._reduced, columns, len(rows))

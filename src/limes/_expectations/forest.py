@@ -71,7 +71,7 @@ class ForestExpectation(ProductExpectation):
         self._in_one_order = False
 
     def reproducible(self) -> ForestExpectation:
-        """Return a copy that adds up all trees in one order; see ``Pipeline.reproducible``."""
+        """Return a copy that adds up all trees in one order; see ``TabularModel.expectation``."""
         other = ForestExpectation.__new__(ForestExpectation)
         vars(other).update(vars(self), _in_one_order=True)
         return other
@@ -104,7 +104,7 @@ class ForestExpectation(ProductExpectation):
         if len(rows.cells.T) != self._layout.columns:
             raise InputError(f"the design has {len(rows.cells.T)} columns, the forest {self._layout.columns}")
         family, (n, d) = rows.family, rows.cells.shape
-        variance = rows.features.inner.variance
+        variance = rows.features.variance
         mean, contrast = np.zeros((n, self._layout.outputs)), np.zeros((n, d, self._layout.outputs))
         if family is not None and self.shares_tables(family):
             self._by_table(self._shared(family), rows.cells, mean, contrast)

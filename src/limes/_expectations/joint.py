@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from limes._arrays import Floats, Ints, are_complements
+from limes._arrays import Floats, Ints, are_complements, distinct_rows
 from limes._expectations.interventional import Interventional
 from limes._expectations.least_squares import (
     AnswerStatistics,
@@ -28,13 +28,12 @@ from limes._expectations.least_squares import (
     check_squares,
     least_squares,
 )
-from limes._expectations.moments import (
-    Moments,
-)
+from limes._expectations.moments import CutShort, Moments, RowBlocks
 from limes._expectations.pool import CachedPredictions
-from limes._expectations.sampled import CALLS, Sampling
+from limes._expectations.sampled import CALLS, CUT_SHORT, Sampling
 from limes._threads import Locked, Progress
 from limes.designs._joint import JointDesign, JointFamily, OccurringRows
+from limes.designs._product import Rows
 from limes.exceptions import NotReadableError
 from limes.models.forms._base import Form
 
@@ -114,6 +113,20 @@ class JointExpectation(Locked):
 
     def moments(self, design: Any, row: Floats) -> Moments:  # noqa: ARG002 - the row's cells decide it
         return self.at(self.family.cells(row[None])[0])[1]
+
+    def explain(self, rows: Rows, predictions: Floats, *, progress: Progress, workers: int = 1) -> RowBlocks:
+        """One design after the other, each with its Σ; rows with the same cells share it."""
+        del predictions
+        try:
+            self.fill(progress, workers=workers)
+        except CUT_SHORT as cause:
+            raise CutShort from cause
+        patterns, place = distinct_rows(rows.cells)
+        alike = np.split(np.argsort(place, kind="stable"), np.cumsum(np.bincount(place))[:-1])
+        with progress(len(patterns)) as on_progress:
+            for pattern, positions in zip(patterns, alike, strict=True):
+                yield positions, *self.at(pattern)
+                on_progress(1)
 
     def at(self, cells: Ints) -> tuple[JointDesign, Moments]:
         """Return the design at a row with these cells (d,), and its moments."""

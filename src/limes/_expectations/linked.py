@@ -95,7 +95,7 @@ class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
             )
             for k, c in enumerate(form.margins.terms.intercept)
         ]
-        return self._moments(margins, rows.index, rows.features.inner.variance)
+        return self._moments(margins, rows.index, rows.features.variance)
 
     def _moments(self, tables: Sequence[_Margin], index: Ints, variance: Floats) -> Moments:
         form = self._form

@@ -7,17 +7,17 @@ allow: under bin weights all rows share the laws of their columns, so that table
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import reduce
-from typing import Any, Literal, NamedTuple, Protocol, Self
+from typing import Any, Literal, Protocol, Self, TypeAlias
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, Objects, aligned, stacked_rows
 from limes._functions import Filled, Function, Shape, SmoothFunctions, Stacked
 from limes._threads import Progress
-from limes.designs._product import InUnits, ProductDesign, ProductFamily, Rows, rows_at_once
+from limes.designs._product import FeatureTable, ProductDesign, ProductFamily, Rows, rows_at_once
 from limes.exceptions import InputError, ModelError
 
 # Size of a cache of moments, in bytes, and of a dictionary's entry beside its key
@@ -197,22 +197,30 @@ class MomentCache:
         self._entries = {**positions, **{key: first + n for n, key in enumerate(keys)}}, moments
 
 
-class RowMoments(NamedTuple):
-    """Features of n rows' designs, and moments of those rows that were finished before an error, if any."""
+# What an expectation has of n rows, block by block: positions (m,) of finished rows, their features, and the
+# model's moments. A block is one design (d,) where these are no table
+RowBlocks: TypeAlias = Iterator[tuple[Ints, Any, Moments]]
 
-    features: InUnits
-    finished: Ints  # (m,), their positions
-    moments: Moments | None  # None if m = 0
-    error: BaseException | None = None
 
-    @classmethod
-    def of_each(
-        cls, features: InUnits, results: Sequence[Moments | None], error: BaseException | None
-    ) -> RowMoments:
-        """Join what was computed row by row, None of rows that are not finished."""
-        finished = {i: moments for i, moments in enumerate(results) if moments is not None}
-        moments = stack_moments(list(finished.values())) if finished else None
-        return cls(features, np.array([*finished], dtype=np.int64), moments, error)
+class CutShort(Exception):  # noqa: N818 - caught by explainers, never seen by users
+    """Explaining stopped early, for the reason in ``__cause__``; carries the rows that can be explained."""
+
+    # positions (m,), and their surrogates, None if m = 0
+    def __init__(self, rows: Ints | None = None, fitted: Any = None) -> None:
+        super().__init__()
+        self.rows, self.fitted = np.empty(0, dtype=np.int64) if rows is None else rows, fitted
+
+
+def finished_rows(
+    features: FeatureTable, results: Sequence[Moments | None], error: BaseException | None
+) -> RowBlocks:
+    """Yield the moments of rows, None of those that are not finished; then raise, if there is an error."""
+    finished = {i: moments for i, moments in enumerate(results) if moments is not None}
+    if finished:
+        rows = np.array([*finished], dtype=np.int64)
+        yield rows, features.select(rows), stack_moments([*finished.values()])
+    if error is not None:
+        raise CutShort from error
 
 
 class ExactMoments(Protocol):
@@ -283,7 +291,7 @@ class ProductExpectation(ABC):
         pairs = zip(self.functions or (), family.marginals, strict=True)
         return max(1, sum(law.owners.size * _integrals(f) for f, law in pairs if f is not None))
 
-    def explain(self, rows: Rows, predictions: Floats, *, progress: Progress, workers: int = 1) -> RowMoments:
+    def explain(self, rows: Rows, predictions: Floats, *, progress: Progress, workers: int = 1) -> RowBlocks:
         """Features and moments at n rows, computed once for each design; raises if a row is refused."""
         del predictions, workers  # nothing is asked, and all cores are used
         distinct, place = rows.distinct
@@ -291,7 +299,7 @@ class ProductExpectation(ABC):
             features, moments = explain_rows(self, distinct, on_progress)
         if len(place) > 1 and rows.by_cell:
             features, moments = features.select(place), moments.take(place)
-        return RowMoments(features, np.arange(len(rows)), moments)
+        yield np.arange(len(rows)), features, moments
 
 
 class CombinedExpectation(ProductExpectation):
@@ -350,7 +358,7 @@ class CachedExpectation(ProductExpectation):
 
 def explain_rows(
     expectation: ProductExpectation, rows: Rows, on_progress: Callable[[int], object] = lambda _: None
-) -> tuple[InUnits, Moments]:
+) -> tuple[FeatureTable, Moments]:
     """Return features and moments at n rows of a family, block by block."""
     assert rows.family is not None  # noqa: S101 - rows that stand alone need no blocks
     features, moments = [], []
@@ -358,7 +366,8 @@ def explain_rows(
         moments.append(expectation.at(block))
         features.append(block.features)
         on_progress(len(block))
-    return InUnits.joined(features), concatenate_moments(moments)
+    joined = features[0] if len(features) == 1 else FeatureTable.merged(features, np.concatenate)
+    return joined, concatenate_moments(moments)
 
 
 def _integrals(function: Function) -> int:

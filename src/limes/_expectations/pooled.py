@@ -34,7 +34,8 @@ from limes._expectations.crossfit import SHARED, CrossFit, PoolControl, Simulate
 from limes._expectations.least_squares import check_squares
 from limes._expectations.moments import (
     Moments,
-    RowMoments,
+    RowBlocks,
+    finished_rows,
 )
 from limes._expectations.pool import SEQUENCES, SMALLEST, Pool, PoolRows, pool_sizes
 from limes._expectations.pool_fit import (
@@ -119,9 +120,9 @@ class PooledExpectation(Locked):
         assert moments is not None  # noqa: S101 - without an error there are moments
         return moments
 
-    def explain(self, rows: Rows, predictions: Floats, *, progress: Progress, workers: int = 1) -> RowMoments:
+    def explain(self, rows: Rows, predictions: Floats, *, progress: Progress, workers: int = 1) -> RowBlocks:
         computed = self.many(rows.cells, rows.x, predictions, progress=progress, workers=workers)
-        return RowMoments.of_each(rows.features, *computed)
+        return finished_rows(rows.features, *computed)
 
     def many(
         self,

@@ -54,7 +54,7 @@ from limes._expectations.least_squares import (
     least_squares,
     student_factors,
 )
-from limes._expectations.moments import Moments, RowMoments, boxed
+from limes._expectations.moments import Moments, RowBlocks, boxed, finished_rows
 from limes._threads import Progress, in_workers
 from limes.designs._product import Features, Rows
 from limes.exceptions import InputError, ModelError, SlowModelWarning
@@ -244,10 +244,10 @@ class SampledExpectation:
             rows.clear()
             return moments
 
-    def explain(self, rows: Rows, predictions: Floats, *, progress: Progress, workers: int = 1) -> RowMoments:
+    def explain(self, rows: Rows, predictions: Floats, *, progress: Progress, workers: int = 1) -> RowBlocks:
         designs = [design.in_units() for design in rows.designs]
         computed = self.many(designs, rows.x, predictions, progress=progress, workers=workers)
-        return RowMoments.of_each(rows.features, *computed)
+        return finished_rows(rows.features, *computed)
 
     def many(
         self,

@@ -441,11 +441,11 @@ class TabulatedExpectation(ProductExpectation, Generic[Store]):
             raise InputError(f"the design has {rows.cells.shape[1]} columns, the form ({name}) has {size}")
         family = rows.family
         if family is not None and self.shares_tables(family):
-            return self._moments(self._shared(family), rows.cells, rows.features.inner.variance)
+            return self._moments(self._shared(family), rows.cells, rows.features.variance)
         if isinstance(rows, KeptRows):
             return self._at_kept(rows)
         if isinstance(rows, CellRows):
-            return self._moments(self._of_cells(rows), rows.index, rows.features.inner.variance)
+            return self._moments(self._of_cells(rows), rows.index, rows.features.variance)
         return self._apart(rows)
 
     def _of_cells(self, rows: CellRows) -> Store:
@@ -456,7 +456,7 @@ class TabulatedExpectation(ProductExpectation, Generic[Store]):
         """Moments at rows whose values may be kept: by tables of the laws, else of all columns anew."""
 
         def by(tables: Store) -> Moments:
-            return self._moments(tables, rows.index, rows.features.inner.variance)
+            return self._moments(tables, rows.index, rows.features.variance)
 
         try:
             return by(self._kept(rows))

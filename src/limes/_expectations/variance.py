@@ -648,7 +648,7 @@ class LawCells:
         """E_w[f | cell] - E_w f under laws (n, d), (n, d, B, k)."""
         each = rows.at(laws)
         gamma = self._expectation.at(each).gamma
-        inclusion = each.features.inner.inclusion
+        inclusion = each.features.inclusion
         values = gamma.reshape(*inclusion.shape, -1) / inclusion[..., None]
         return np.asarray(values.reshape(len(laws), -1, *values.shape[1:]).swapaxes(1, 2))
 

@@ -14,7 +14,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -56,7 +56,7 @@ from limes._explanation.explanation import from_fields, frozen_explanation
 from limes._explanation.fields import plain_fact
 from limes._explanation.fit import Fit
 from limes._explanation.record import RowWarning
-from limes._pipeline import Fitted, fitted_at
+from limes._fitting import Fitted, fitted_at
 from limes._threads import LRUCache, one_blas_thread, progress_of
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._weights import check_bandwidth
@@ -282,15 +282,6 @@ class MaskableModel:
 # -- the explainers ------------------------------------------------------------------------------------------
 
 
-class FittedItem(NamedTuple, Generic[Item]):
-    item: Item
-    model: MaskedModel
-    predictions: Floats  # (1, ...)
-    fitted: Fitted
-    changes: Bools  # (d,) the features of the surrogate
-    calls: int  # answers that it took
-
-
 def _without_coefficients(explanation: Explanation) -> Explanation:
     """The same, asked for its contributions alone; an account at two levels has no other reading."""
     if explanation.fit is None or requested(explanation, "contributions") is None:
@@ -416,7 +407,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         if (units := self._units(item)) is not None:
             return self._explain_levels(item, units, progress=progress)
         changes = self._changes(item) if changes is None else changes
-        explanation = self._to_explanation(self._fit(item, changes, progress=progress))
+        explanation = self._to_explanation(item, changes, *self._fit(item, changes, progress=progress))
         bar = progress_of(shown=progress)
         return with_contributions(explanation, self._request, progress=bar)
 
@@ -447,12 +438,17 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         ) from None
 
     @one_blas_thread()
-    def _fit(self, item: Item, changes: Bools | None = None, *, progress: bool = True) -> FittedItem[Item]:
+    def _fit(
+        self, item: Item, changes: Bools | None = None, *, progress: bool = True
+    ) -> tuple[MaskedModel, Fitted, int]:
+        """The model bound to the input, the surrogate of the features that count, and its calls."""
         with AnswerCount().counting() as tally:
             changes = np.ones(len(item.names), dtype=np.bool_) if changes is None else changes
             return self._fitted(item, changes, tally, progress=progress)
 
-    def _fitted(self, item: Item, changes: Bools, tally: AnswerCount, *, progress: bool) -> FittedItem[Item]:
+    def _fitted(
+        self, item: Item, changes: Bools, tally: AnswerCount, *, progress: bool
+    ) -> tuple[MaskedModel, Fitted, int]:
         names, design, model = self._bound(item, changes)
         predictions = model.ask(design.at_instance[None]) if model.whole is None else model.whole
         unfinished = self._unfinished.take(item.key)
@@ -476,7 +472,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         except (ModelError, KeyboardInterrupt):
             self._unfinished.put(item.key, ((expectation, tally.rows), predictions))
             raise
-        return FittedItem(item, model, predictions, fitted, changes, tally.rows)
+        return model, fitted, tally.rows
 
     def _bound(self, item: Item, changes: Bools) -> tuple[tuple[str, ...], ExchangeableDesign, MaskedModel]:
         """The names and the law of the features that change the input, and the model of them."""
@@ -557,8 +553,10 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             },
         )
 
-    def _to_explanation(self, fit: FittedItem[Item]) -> Explanation:
-        item, model, predictions, fitted, changes, calls = fit
+    def _to_explanation(
+        self, item: Item, changes: Bools, model: MaskedModel, fitted: Fitted, calls: int
+    ) -> Explanation:
+        predictions = fitted.predictions
         item = self._marked(item, model, identified(changes))
         sampling, limit, exact = self._options.sampling, self._options.threshold, fitted.sampled is None
         surrogates = np.reshape(fitted.at_instance, predictions.shape)
@@ -595,7 +593,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             calls=own_calls,
             shared_calls=None if exact else fitted.moments.shared,
             fit=Fit.of(
-                partial(self._fits, model, predictions, fitted, changes),
+                partial(self._fits, model, fitted, changes),
                 coefficients.values.shape,
                 lambda: coefficients,
                 is_read=exact and not fitted.moments.calls.any(),
@@ -615,10 +613,8 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             explainer=self._diagnosable(item),
         )
 
-    def _fits(
-        self, model: MaskedModel, predictions: Floats, fitted: Fitted, changes: Bools | None = None
-    ) -> SubsetFits:
-        options, prediction = self._options, predictions.reshape(-1)
+    def _fits(self, model: MaskedModel, fitted: Fitted, changes: Bools | None = None) -> SubsetFits:
+        options, predictions = self._options, fitted.predictions
         design = self._design(fitted.surrogate.coef.shape[1], self._bandwidth)
         expectation = model.expectation(design, options, self._features)
         sampled = expectation if isinstance(expectation, SampledExpectation) else None
@@ -631,7 +627,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             design,
             options.sampling.seed,
             changes,
-            prediction=prediction,
+            prediction=predictions.reshape(-1),
             exact=model.exact,
             account=None if options.method == "exact" else account,
             spread=model.spread if self._is_asked(model) and not model.drawn else None,

@@ -36,7 +36,7 @@ from limes._explainers.reading import (
 )
 from limes._explainers.results import odd_probabilities, score_warnings
 from limes._explanation.record import RowWarning
-from limes._pipeline import Expectation
+from limes._fitting import Expectation
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.exceptions import NotReadableError, ReadMismatchError
 from limes.models._calling.caller import (

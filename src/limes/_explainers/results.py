@@ -26,7 +26,7 @@ from limes._explanation import Explanation
 from limes._explanation.attribution import changed
 from limes._explanation.record import RowWarning, by_output
 from limes._explanation.wording import CONFIDENCE, number
-from limes._pipeline import Fitted, RefusedRowsError
+from limes._fitting import Fitted, RefusedRowsError
 from limes._threads import Progress, in_workers
 from limes.designs._marginals import BinCells, Crossings
 from limes.exceptions import InputError, Interrupted, ModelError

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from limes._explanation.attribution import Coefficients
-from limes._pipeline import Fitted
+from limes._fitting import Fitted
 
 # The most sets that are enumerated; sets that are drawn, in how many independent sequences; the most numbers
 # (sets times features) that these may have

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cache, cached_property, partial
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +20,7 @@ from limes._arrays import Floats, Ints
 from limes._checks import as_number, check_choice, check_count, check_size
 from limes._diagnostics.context import JointContext, TableContext, source_of
 from limes._expectations.controls import CONTROLS
-from limes._expectations.moments import REFUSED
+from limes._expectations.moments import REFUSED, CutShort
 from limes._explainers.options import ACCOUNT, Request, SamplingKeywords, SamplingOptions, complete, takes
 from limes._explainers.results import (
     examined,
@@ -33,14 +33,14 @@ from limes._explainers.tables.fits import exact_account
 from limes._explainers.tables.laws import TabularOptions
 from limes._explainers.tables.model import TabularModel
 from limes._explainers.tables.suggestion import DesignSuggestion, suggest_design
-from limes._explainers.tables.table import EncodedRows, RowNames, Table, row_names
+from limes._explainers.tables.table import EncodedRows, Table, row_names
 from limes._explanation import Explanation
 from limes._explanation.attribution import Contributions, changed
 from limes._explanation.drawing import Described
 from limes._explanation.explanation import frozen_explanation
 from limes._explanation.fit import Fit
 from limes._explanation.selection import shown_of
-from limes._pipeline import CutShort, Fitted, Method, RefusedRowsError
+from limes._fitting import Fitted, Method, RefusedRowsError
 from limes._threads import one_blas_thread, progress_of
 from limes.designs._joint import JointDesign
 from limes.designs._product import FeatureNumbers, ProductDesign, ProductFamily
@@ -256,7 +256,7 @@ class TabularExplainer(Described):
     @property
     def method(self) -> Method:
         """How rows will be explained: "exact" or "sampled"."""
-        return self._model.pipeline.method
+        return self._model.bound.expectation.method
 
     @property
     def pool_calls(self) -> int:
@@ -404,7 +404,7 @@ class TabularExplainer(Described):
     def _answered(self, X: Any, request: Request, *, ids: Any, progress: bool, workers: int) -> Explanation:
         if not request.coefficients and self._model.has_exact_contributions:
             return self._account(X, ids=ids)
-        explanation = self._to_explanation(self._fit(X, ids=ids, progress=progress, workers=workers))
+        explanation = self._to_explanation(*self._fit(X, ids=ids, progress=progress, workers=workers))
         bar = progress_of(shown=progress)
         explanation = with_contributions(explanation, request, progress=bar, workers=workers)
         return explanation if request.coefficients else changed(explanation, coefficients=None)
@@ -413,23 +413,22 @@ class TabularExplainer(Described):
     def _account(self, X: Any, *, ids: Any) -> Explanation:
         """Contributions of a model that was read: no surrogate is fitted."""
         model, encoded, predictions = self._current(X)
-        rows, (names, errors) = encoded.matrix, row_names(X, ids, encoded)
-        cells = model.family.cells(rows)
+        rows, (names, errors) = model.rows(encoded.matrix), row_names(X, ids, encoded)
         none, is_joint = np.zeros(len(rows), dtype=np.int64), model.law is not model.family
         quiet = progress_of(shown=False)
-        fitted = cache(partial(model.pipeline.explain, rows, cells, predictions, progress=quiet))
+        fitted = cache(partial(model.explain, rows, predictions, progress=quiet))
         fit = Fit.of(
-            partial(model.fits, rows, cells, fitted, predictions),
-            (*rows.shape, *predictions.shape[1:]),
+            partial(model.fits, rows, predictions, fitted),
+            (*rows.x.shape, *predictions.shape[1:]),
             lambda: fitted().coefficients(none),
             is_read=True,
-            make_warnings=cache(lambda: model.warnings_of(rows, cells, fitted(), predictions)),
+            make_warnings=cache(lambda: model.warnings_of(rows, predictions, fitted())),
         )
         try:
             outputs = np.arange(predictions.shape[1]) if predictions.ndim == 2 else 0
             bound = model.bound
             family = model.family if is_joint else model.account
-            computed = exact_account(bound.expectation, bound.reading.form, family, rows, cells)
+            computed = exact_account(bound.expectation, bound.reading.form, family, rows.x, rows.cells)
             contributions = Contributions.of_rows(computed, outputs=outputs)
         except REFUSED:  # of some rows, which are walked to, or refused with their reason
             fit = replace(fit, accuracy=self._options.sampling.sampling.accuracy)
@@ -439,14 +438,14 @@ class TabularExplainer(Described):
             predictions=predictions,
             feature_names=model.table.names,
             output_names=model.bound.reading.outputs,
-            conditions=model.conditions(cells, rows),
-            data=model.table.originals(rows),
+            conditions=model.conditions(rows),
+            data=model.table.originals(rows.x),
             # of both readings, as a call for both says it
             method=model.bound.expectation.method,
             reason=model.bound.reading.reason,
             shared_calls=none if is_joint else None,
             calls=none,
-            row_warnings=model.row_warnings.about_rows(rows, cells, predictions),
+            row_warnings=model.row_warnings.about_rows(rows.x, rows.cells, predictions),
             provenance=model.provenance_of(None, predictions),
             ids=names,
             errors=errors,
@@ -470,37 +469,42 @@ class TabularExplainer(Described):
         return model, encoded, predictions, again
 
     @one_blas_thread()
-    def _fit(self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1) -> TabularFit:
+    def _fit(
+        self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1
+    ) -> tuple[TabularModel, Fitted, tuple[Any, ...], tuple[tuple[Any, str], ...], int]:
+        """The model, the fitted rows, their names, those of others with their errors, and further calls."""
         model, encoded, predictions, again = self._counted(X)
-        rows, names = encoded.matrix, row_names(X, ids, encoded)
-        cells = model.family.cells(rows)
+        rows, (ids, errors) = model.rows(encoded.matrix), row_names(X, ids, encoded)
+        workers = check_count("workers", workers)
         try:
-            fitted = model.pipeline.explain(
-                rows,
-                cells,
-                predictions,
-                progress=progress_of(shown=progress),
-                workers=check_count("workers", workers),
-            )
+            fitted = model.explain(rows, predictions, progress=progress_of(shown=progress), workers=workers)
         except (CutShort, RefusedRowsError) as stop:
-            some, at = None, stop.rows
+            kept = tuple(ids[i] for i in stop.rows.tolist())
+            refusal = stop if isinstance(stop, RefusedRowsError) else None
+            if refusal and refusal.fitted is not None and self._errors == "row":
+                skipped = ((ids[i], text) for i, text in sorted(refusal.reasons.items()))
+                return model, refusal.fitted, kept, (*errors, *skipped), again
+            some = None
             if stop.fitted is not None:
-                some = TabularFit(
-                    model, rows[at], cells[at], predictions[at], stop.fitted, names.at(at), again
-                )
-            if isinstance(stop, RefusedRowsError):
-                if some is not None and self._errors == "row":
-                    return some._replace(names=names.without(stop.reasons))
-                raise refused(stop, names.ids, some and self._to_explanation(some)) from stop
-            partial = None if some is None else self._to_explanation(some)
-            raise interrupted(stop.__cause__, partial, len(rows)) from stop.__cause__
-        return TabularFit(model, rows, cells, predictions, fitted, names, again)
+                some = self._to_explanation(model, stop.fitted, kept, errors, again)
+            if refusal:
+                raise refused(refusal, ids, some) from stop
+            raise interrupted(stop.__cause__, some, len(rows)) from stop.__cause__
+        return model, fitted, ids, errors, again
 
-    def _to_explanation(self, fit: TabularFit) -> Explanation:
-        model, rows, cells, predictions, fitted, row_names, again = fit
+    def _to_explanation(
+        self,
+        model: TabularModel,
+        fitted: Fitted,
+        ids: tuple[Any, ...],
+        errors: tuple[tuple[Any, str], ...],
+        again: int,
+    ) -> Explanation:
+        rows, predictions = fitted.rows, fitted.predictions
+        assert rows is not None  # noqa: S101 - of a table
         # of long tables the answers to rows' own draws would fill the memory
         kept = fitted if model.keeps_answers else fitted.without_answers()
-        fits = partial(model.fits, rows, cells, lambda: kept, predictions)
+        fits = partial(model.fits, rows, predictions, lambda: kept)
         is_exact = fitted.sampled is None
         reason = reason_of(fitted.refusals, len(rows)) or model.bound.reading.reason
         asks = model.bound.asks and not fitted.refusals
@@ -517,14 +521,14 @@ class TabularExplainer(Described):
             predictions=predictions,
             feature_names=model.table.names,
             output_names=model.bound.reading.outputs,
-            conditions=model.conditions(cells, rows),
-            data=model.table.originals(rows),
+            conditions=model.conditions(rows),
+            data=model.table.originals(rows.x),
             method="exact" if is_exact else "sampled",
             reason=reason,
-            row_warnings=model.warnings_of(rows, cells, fitted, predictions),
+            row_warnings=model.warnings_of(rows, predictions, fitted),
             provenance=model.provenance_of(fitted, predictions),
-            ids=row_names.ids,
-            errors=row_names.errors,
+            ids=ids,
+            errors=errors,
             explainer=self,
             fit=Fit.of(
                 fits,
@@ -683,15 +687,3 @@ def _codes(missing: Any) -> tuple[float, ...]:
     if not all(map(math.isfinite, codes)):
         raise InputError(f"missing={missing!r}: codes are finite numbers; None and NaN are missing anyway")
     return codes
-
-
-class TabularFit(NamedTuple):
-    """Rows that were fitted, of which an explanation is made."""
-
-    model: TabularModel
-    rows: Floats  # (n, d)
-    cells: Ints  # (n, d)
-    predictions: Floats  # (n, ...)
-    fitted: Fitted
-    names: RowNames
-    again: int  # rows that were asked about beside these and the pool

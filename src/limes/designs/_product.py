@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -133,43 +133,38 @@ class FeatureNumbers:
     @classmethod
     def merged(cls, parts: Sequence[Any], merge: Callable[[list[Floats]], Floats]) -> Self:
         """Stack single designs, or concatenate the numbers of several."""
-        return cls(*(merge([getattr(part, each.name) for part in parts]) for each in fields(cls)))
+        numbers = {each.name: [getattr(part, each.name) for part in parts] for each in fields(cls)}
+        merged: Any = {name: None if its[0] is None else merge(its) for name, its in numbers.items()}
+        return cls(**merged)
 
     @classmethod
     def stacked(cls, designs: Sequence[Features | FeatureNumbers]) -> Self:
         return cls.merged(designs, stacked_rows)
 
     def select(self, rows: Ints) -> Self:
-        return type(self)(*(getattr(self, each.name)[rows] for each in fields(self)))
+        numbers = {each.name: getattr(self, each.name) for each in fields(self)}
+        chosen: Any = {name: None if its is None else its[rows] for name, its in numbers.items()}
+        return type(self)(**chosen)
 
 
+@dataclass(frozen=True, eq=False)
 class FeatureTable(Uncorrelated, FeatureNumbers):
-    """Uncorrelated features of n designs."""
+    """Uncorrelated features of n designs, divided by their ``units``."""
 
-
-class InUnits(NamedTuple):
-    """Features of n designs, and the same features in units."""
-
-    features: FeatureTable
-    inner: FeatureTable
     # (n, d), and whether features are slopes, (n, d); None where all are indicators, whose unit is 1
-    units: Floats | None
-    slopes: Bools | None
+    units: Floats | None = None
+    slopes: Bools | None = None
 
-    @classmethod
-    def joined(cls, blocks: Sequence[InUnits]) -> InUnits:
-        if len(blocks) == 1:
-            return blocks[0]
-        features = FeatureTable.merged([block.features for block in blocks], np.concatenate)
-        if blocks[0].units is None:
-            return cls(features, features, None, None)
-        units, slopes = (np.concatenate([getattr(b, name) for b in blocks]) for name in ("units", "slopes"))
-        return cls(features, FeatureTable.merged([b.inner for b in blocks], np.concatenate), units, slopes)
-
-    def select(self, rows: Ints) -> Self:
-        units = None if self.units is None else self.units[rows]
-        slopes = None if self.slopes is None else self.slopes[rows]
-        return type(self)(self.features.select(rows), self.inner.select(rows), units, slopes)
+    @property
+    def unscaled(self) -> FeatureTable:
+        """The features themselves."""
+        if self.units is None:
+            return self
+        with np.errstate(over="ignore"):
+            variance = self.variance * self.units * self.units
+        return FeatureTable(
+            self.inclusion * self.units, variance, self.at_instance * self.units, self.log_weight
+        )
 
 
 # -- many rows -----------------------------------------------------------------------------------------------
@@ -250,25 +245,22 @@ class Rows:
         return [self.family.at(row) for row in self.x]
 
     @cached_property
-    def features(self) -> InUnits:
-        """Moments of the designs' features."""
+    def features(self) -> FeatureTable:
+        """Moments of the designs' features, in units."""
         family = self.family
         if family is not None and family.by_cell:
-            features = family.features(self.cells)
-            return InUnits(features, features, None, None)
+            return family.features(self.cells)
         if family is not None:
             blocks = self.blocks(rows_at_once(sum(law.owners.size for law in family.marginals)))
             if len(blocks) > 1 and "_columns" not in vars(self):
-                return InUnits.joined([block.features for block in blocks])
+                return FeatureTable.merged([block.features for block in blocks], np.concatenate)
         moments = [column.feature_moments for column in self.columns]
         center, variance, at_row, unit, log_weight, slopes, _ = (
             np.stack([numbers[place] for numbers, place in zip(each, self.index.T, strict=True)], axis=1)
             for each in zip(*moments, strict=True)
         )
         total = np.add.reduce(log_weight, axis=1)
-        with np.errstate(over="ignore"):
-            features = FeatureTable(center, variance * unit * unit, at_row, total)
-        return InUnits(features, FeatureTable(center / unit, variance, at_row / unit, total), unit, slopes)
+        return FeatureTable(center / unit, variance, at_row / unit, total, unit, slopes)
 
     @property
     def nearly_fixed(self) -> Bools:

@@ -63,11 +63,11 @@ from limes._explanation.view import CAPTURED, MATTERS, SURE
 from limes._threads import LRUCache
 from limes.designs._column import SpreadColumn
 from limes.designs._marginals import BinCells
-from limes.designs._product import ProductDesign, ProductFamily, Rows
+from limes.designs._product import ProductDesign, ProductFamily
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
-    from limes._pipeline import Expectation, Fitted
+    from limes._fitting import Expectation, Fitted
     from limes.models.forms._base import Form
 
 T = TypeVar("T")
@@ -534,12 +534,9 @@ class TableFits(_Accounts):
         coef, gamma, mean = (numbers[at] for numbers in self._numbers)
         features, x, cells = self.fitted.features, self.x[at], self.cells[at]
         inclusion, variance = features.inclusion[at], features.variance[at]
-        if not self.family.by_cell:
-            numbers = Rows(self.family, x, cells).features
-            assert numbers.units is not None  # noqa: S101 - cells do not decide the designs
-            # as Γ is already
-            coef = coef * numbers.units[:, :, None]
-            inclusion, variance = numbers.inner.inclusion, numbers.inner.variance
+        units = getattr(features, "units", None)
+        if units is not None:
+            coef = coef * units[at][:, :, None]  # as Γ is already
         return FittedRows(self.family, at, x, coef, gamma, mean, inclusion, variance, cells)
 
     def _fidelities_of(self, positions: list[int]) -> Iterable[tuple[Floats, Floats]]:

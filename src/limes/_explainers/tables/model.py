@@ -1,7 +1,7 @@
 """A model on a table: read, compared with its answers, and bound to the background's laws.
 
 All that explanations of a table's rows share is one frozen `TabularModel`: the background's laws, the model
-as it was read, its expectation, and the pipeline.
+as it was read, and its expectation.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from limes._expectations.controls.control import Control
 from limes._expectations.controls.tables import MarginControl
 from limes._expectations.controls.wide import strong_effects
 from limes._expectations.joint import JointExpectation
-from limes._expectations.moments import ExactMoments, Moments
-from limes._expectations.of_forms import exact_expectation
+from limes._expectations.moments import CutShort, ExactMoments, Moments
+from limes._expectations.of_forms import exact_expectation, reproducible
 from limes._expectations.pooled import PooledExpectation, sampler
 from limes._expectations.sampled import SampledExpectation
 from limes._expectations.variance import CellEffects
@@ -61,11 +61,11 @@ from limes._explainers.tables.unseen import UnseenValues
 from limes._explanation.fit import QUICK, RowFits
 from limes._explanation.record import RowWarning
 from limes._explanation.wording import cell
-from limes._pipeline import CutShort, Expectation, Fitted, JointPipeline, Pipeline
+from limes._fitting import Expectation, Fitted, fit_rows
 from limes._threads import LRUCache, Progress, progress_of
 from limes.designs._joint import JointFamily
 from limes.designs._marginals import Marginal, categorical
-from limes.designs._product import ProductDesign, ProductFamily
+from limes.designs._product import ProductDesign, ProductFamily, Rows
 from limes.designs._weights import BinWeights
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
 from limes.models._calling.caller import (
@@ -132,7 +132,6 @@ class TabularModel:
     law: Family  # the designs that rows are explained by: the same, or those of the joint law
     texts: Sequence[Objects]  # of each column, the condition that each of its cells stands for
     bound: BoundModel
-    pipeline: Pipeline
     units: Floats  # (d,) standard deviation of numbers, 1 for categories and for columns that do not vary
     provenance: dict[str, Any]
     own_values: frozenset[int] = frozenset()  # columns whose bins have their own values, whatever the law is
@@ -193,16 +192,6 @@ class TabularModel:
         binding = _Binding(reading, table, family, also, options.sampling, checks, compared is not None)
         law = options.family(family, table.matrix, binding.occurring if options.is_joint else 0)
         bound = binding.bind(law)
-        slopes = np.zeros(len(marginals), dtype=np.bool_) if family.slopes is None else family.slopes
-        pipeline = (Pipeline if isinstance(law, ProductFamily) else JointPipeline)(
-            family,
-            bound.expectation,
-            penalty=options.ridge or None,
-            # lime fits slopes on standardised columns: its penalty is per standard deviation
-            scales=np.where(slopes, units, 1.0),
-            names=table.names,
-            fallback=bound.fallback,
-        )
         columns = zip(table.columns, marginals, table.matrix.T, strict=True)
         return cls(
             model,
@@ -212,7 +201,6 @@ class TabularModel:
             law,
             [np.array(cell_texts(*each), dtype=object) for each in columns],
             bound,
-            pipeline,
             units,
             provenance(model, table, family, bound, options, by_model, own_values),
             own_values,
@@ -261,11 +249,41 @@ class TabularModel:
     def reproducible(self) -> TabularModel:
         """The same, with results that depend on no other row, to the last bit; without warnings."""
         bound = replace(self.bound, predict=self.bound.predict_reproducibly)
-        return replace(self, bound=bound, pipeline=self.pipeline.reproducible(), is_reproducible=True)
+        return replace(self, bound=bound, is_reproducible=True)
 
-    def conditions(self, cells: Ints, rows: Floats) -> tuple[tuple[str, ...], ...]:
-        """Texts of rows' cells (n, d), and of the values (n, d) of columns that are held."""
-        patterns, place = distinct_rows(cells)
+    @cached_property
+    def expectation(self) -> Any:
+        """What explains rows.
+
+        A sum of floats depends on the order of its terms. The fast way through a forest shares trees among
+        cores, and takes another order for few rows than for many, so that a row's last bits depend on the
+        number of cores and on the rows beside it. The reproducible one always adds in one order, a little
+        slower for few rows, and caches: results are the same however a table is cut into parts.
+        """
+        return reproducible(self.bound.expectation) if self.is_reproducible else self.bound.expectation
+
+    def rows(self, x: Floats) -> Rows:
+        """Encoded rows x (n, d), with their cells."""
+        return Rows(self.family, x, self.family.cells(x))
+
+    def explain(self, rows: Rows, predictions: Floats, *, progress: Progress, workers: int = 1) -> Fitted:
+        """Fit the surrogates at rows, given the model's predictions (n, ...) there: see `fit_rows`."""
+        return fit_rows(
+            self.expectation,
+            rows,
+            predictions,
+            penalty=self.options.ridge or None,
+            # lime fits slopes on standardised columns: its penalty is per standard deviation
+            scales=self.units,
+            names=self.table.names,
+            fallback=self.bound.fallback,
+            progress=progress,
+            workers=workers,
+        )
+
+    def conditions(self, rows: Rows) -> tuple[tuple[str, ...], ...]:
+        """Texts of rows' cells, and of the values of columns that are held."""
+        patterns, place = distinct_rows(rows.cells)
         columns = [
             np.array(text, dtype=np.object_)[of_rows].tolist()
             for text, of_rows in zip(self.texts, patterns.T, strict=True)
@@ -275,7 +293,7 @@ class TabularModel:
             return tuple(map(conditions.__getitem__, place.tolist()))
         texts = [list(conditions[i]) for i in place.tolist()]
         for j in np.flatnonzero(self.family.held).tolist():
-            for row, value in zip(texts, rows[:, j].tolist(), strict=True):
+            for row, value in zip(texts, rows.x[:, j].tolist(), strict=True):
                 (row[j],) = value_texts(self.table.columns[j], np.array([value]))
         return tuple(map(tuple, texts))
 
@@ -324,7 +342,7 @@ class TabularModel:
             return expectation.interventional is not None
         return bool(expectation.method == "exact" and not expectation.needs_densities)
 
-    def fits(self, rows: Floats, cells: Ints, fit: Callable[[], Fitted], predictions: Floats) -> RowFits:
+    def fits(self, rows: Rows, predictions: Floats, fit: Callable[[], Fitted]) -> RowFits:
         """The fits of rows of one call; ``fit`` returns their surrogates."""
         expectation: Any = self.bound.expectation
         by_form, its = self.bound.reading.by_form, self.options.sampling
@@ -345,14 +363,14 @@ class TabularModel:
             advice=budget.advice,
         )
         if isinstance(self.law, JointFamily):
-            return JointFits(expectation, self.texts, rows, cells, fit, predictions, walks, spent)
+            return JointFits(expectation, self.texts, rows.x, rows.cells, fit, predictions, walks, spent)
         form = None
         if expectation.method == "exact":
             form, expectation = self._read_form, self.bound.fallback
             # method="exact" gives no estimates
             predict = behind_links(form.form) or form.form.predict
             walks = Walks(predict, its.sampling, asks=False) if expectation else None
-        inputs = rows, cells, fit, form, expectation, predictions, walks, spent
+        inputs = rows.x, rows.cells, fit, form, expectation, predictions, walks, spent
         writers = [*map(writer_of, self.table.columns)]
         return TableFits(self.family, lambda: self.account, self.texts, writers, *inputs)
 
@@ -372,11 +390,9 @@ class TabularModel:
         return self._coefficients_under_other_law if self.family.by_cell else None
 
     def _coefficients_under_other_law(self, row: Floats) -> Estimate:
-        rows, other = row[None], self._other
+        x, other = row[None], self._other
         try:
-            fitted = other.pipeline.explain(
-                rows, other.family.cells(rows), other.bound.predict(rows), progress=progress_of(shown=False)
-            )
+            fitted = other.explain(other.rows(x), other.bound.predict(x), progress=progress_of(shown=False))
         except CutShort as stop:
             raise stop.__cause__ or stop from None
         coef, errors = fitted.surrogate.coef[0], fitted.surrogate.standard_errors[0]
@@ -421,11 +437,7 @@ class TabularModel:
         return replace(learnt, fixed=fixed + learnt.fixed)
 
     def warnings_of(
-        self,
-        rows: Floats,
-        cells: Ints,
-        fitted: Fitted,
-        predictions: Floats,
+        self, rows: Rows, predictions: Floats, fitted: Fitted
     ) -> tuple[tuple[RowWarning, ...], ...]:
         of_samples = {}
         if fitted.sampled is not None:
@@ -435,9 +447,9 @@ class TabularModel:
             of_samples = sampling_warnings(fitted, names, outputs, sampling=sampling, kind=kind)
             if self.bound.asks and not self.options.is_joint:
                 pool = getattr(self.bound.expectation, "pool", None)
-                news = self._unseen.of_rows(rows, fitted.moments.shared.tolist(), pool)
+                news = self._unseen.of_rows(rows.x, fitted.moments.shared.tolist(), pool)
                 of_samples |= {i: (*texts, *of_samples.get(i, ())) for i, texts in news.items()}
-        warnings = self.row_warnings.of_rows(rows, cells, fitted, predictions, of_samples)
+        warnings = self.row_warnings.of_rows(rows.x, rows.cells, fitted, predictions, of_samples)
         predict = self.bound.predict
         of_answers = predict.remark if isinstance(predict, NotedAnswers) else ""
         remark = RowWarning(self._replaced or of_answers, "labels")
@@ -839,11 +851,9 @@ def check_atoms(expectation: Expectation, probe: Probe, answers: Floats, allowed
     places = probe.background + np.arange(_ATOMS)
     rows = probe.rows[places]
     family = ProductFamily(tuple(categorical(column) for column in rows.T), BinWeights(_NARROW))
-    pipeline = Pipeline(family, expectation, penalty=None)
     try:
-        fitted = pipeline.explain(
-            rows, family.cells(rows), answers[places], progress=progress_of(shown=False)
-        )
+        its, quiet = Rows(family, rows, family.cells(rows)), progress_of(shown=False)
+        fitted = fit_rows(expectation, its, answers[places], progress=quiet)
     except (InputError, ModelError) as error:
         raise NotReadableError(f"{NO_EXPECTATION}{_WHERE}: {error}") from error
     check_agreement(

@@ -562,19 +562,7 @@ class Table:
 # -- names of rows -------------------------------------------------------------------------------------------
 
 
-class RowNames(NamedTuple):
-    ids: tuple[Any, ...]
-    errors: tuple[tuple[Any, str], ...]
-
-    def at(self, positions: Ints) -> RowNames:
-        return RowNames(tuple(self.ids[i] for i in positions.tolist()), self.errors)
-
-    def without(self, reasons: Mapping[int, str]) -> RowNames:
-        errors = (*self.errors, *((self.ids[i], text) for i, text in sorted(reasons.items())))
-        return RowNames(tuple(name for i, name in enumerate(self.ids) if i not in reasons), errors)
-
-
-def row_names(X: Any, ids: Any, encoded: EncodedRows) -> RowNames:
+def row_names(X: Any, ids: Any, encoded: EncodedRows) -> tuple[tuple[Any, ...], tuple[tuple[Any, str], ...]]:
     """Names of the rows that were encoded, and of the others with what is wrong there."""
     n = len(encoded.positions) + len(encoded.errors)
     if isinstance(ids, str) or not isinstance(ids, Iterable | None):
@@ -584,7 +572,7 @@ def row_names(X: Any, ids: Any, encoded: EncodedRows) -> RowNames:
         raise InputError(f"ids has {len(names)} names for {n} rows: pass one for each row")
     kept = encoded.positions.tolist()
     chosen = names if len(kept) == n else tuple(names[i] for i in kept)
-    return RowNames(chosen, tuple((names[i], text) for i, text in sorted(encoded.errors.items())))
+    return chosen, tuple((names[i], text) for i, text in sorted(encoded.errors.items()))
 
 
 def ids_of(X: Any, rows: int) -> tuple[Any, ...]:

@@ -35,6 +35,7 @@ from limes._checks import check_choice, check_count
 from limes._expectations.least_squares import DEFAULT_TOLERANCE
 from limes._explainers.budget import least_for_input
 from limes._explanation.explanation import from_fields
+from limes._fitting import Fitted
 from limes._threads import one_blas_thread, progress_of, user_blas_threads
 from limes.compat.lime._leniency import feature_count, selection_of, sliced_count
 from limes.compat.lime.exceptions import warn_or_raise
@@ -288,7 +289,7 @@ class DataAdapter(ABC):
 
     def explanation(self, call: Call, fit: LimesFit, outputs: list[int]) -> LimesExplanation:
         """The explanation of some outputs, or the only one of a regression, as limes has it."""
-        whole: LimesExplanation = fit.explainer._to_explanation(fit.result)  # noqa: SLF001
+        whole = fit.to_explanation()
         if call.predict.mode == "regression":
             return whole if whole.coefficients.values.ndim == 2 else whole[..., 0]
         return whole[..., outputs]
@@ -320,10 +321,12 @@ class DataAdapter(ABC):
 
 
 class LimesFit(NamedTuple):
-    """What an explainer of limes fitted: a `TabularFit` or `FittedItem`."""
+    """What an explainer of limes fitted."""
 
     explainer: Any
-    result: Any
+    model: Any  # with `predict`, of texts and images
+    fitted: Fitted
+    to_explanation: Callable[[], LimesExplanation]
     # moments of the features, in lime's units
     features: Features
     # R² of the surrogates, (k,) or (); NaN where it takes some time to compute
@@ -366,16 +369,20 @@ class MaskedAdapter(DataAdapter):
     def fit(self, call: Call, seed: int) -> LimesFit:
         explainer, item = self.explainer(call, seed), self.item(call.instance)
         # every feature has a coefficient, as lime has it, also one whose removal changes nothing
-        result: Any = explainer._fit(item, progress=call.progress)  # noqa: SLF001
-        fidelity = result.fitted.surrogate.fidelity
+        model, fitted, calls = explainer._fit(item, progress=call.progress)  # noqa: SLF001
+        fidelity = fitted.surrogate.fidelity
         if np.isnan(fidelity).any() and item.size <= self.most_enumerated:
-            fits = explainer._fits(result.model, result.predictions, result.fitted)  # noqa: SLF001
+            fits = explainer._fits(model, fitted)  # noqa: SLF001
             fidelity = fits.fidelities([0])[0][0]
-        return LimesFit(explainer, result, result.fitted.features, fidelity)
+        every = np.ones(item.size, dtype=np.bool_)
+        made = partial(explainer._to_explanation, item, every, model, fitted, calls)  # noqa: SLF001
+        features: Any = fitted.features
+        return LimesFit(explainer, model, fitted, made, features, fidelity)
 
     def near(self, call: Call, fit: LimesFit, seed: int) -> Floats:  # noqa: ARG002 - the same rows in all calls
-        rows, _ = fit.result.fitted.features.sample(SCORED_ROWS, np.random.SeedSequence(0))
-        return np.asarray(fit.result.model.predict(rows).reshape(SCORED_ROWS, -1))
+        design: Any = fit.features
+        rows, _ = design.sample(SCORED_ROWS, np.random.SeedSequence(0))
+        return np.asarray(fit.model.predict(rows).reshape(SCORED_ROWS, -1))
 
     def describe(self, instance: Any) -> dict[str, Any]:
         item = self.item(instance)
@@ -449,7 +456,7 @@ def limit(adapter: DataAdapter, call: Call, selection: str, seed: int, *, verbos
         fit = adapter.fit(call, seed)
     prediction = call.prediction
     if prediction is None:
-        prediction = call.predict.checked(fit.result.predictions.reshape(1, -1))[0]
+        prediction = call.predict.checked(fit.fitted.predictions.reshape(1, -1))[0]
     labels = call.choose_labels(prediction)
     # images are explained for their labels alone
     outputs = labels if call.prediction is None else list(range(len(labels)))
@@ -471,7 +478,7 @@ def limit(adapter: DataAdapter, call: Call, selection: str, seed: int, *, verbos
 
 def _limits(fit: LimesFit, outputs: Sequence[int], units: tuple[Floats, Floats] | None) -> list[Limit]:
     """Limits of some outputs, of features in lime's units."""
-    surrogate, d = fit.result.fitted.surrogate, len(fit.features.inclusion)
+    surrogate, d = fit.fitted.surrogate, len(fit.features.inclusion)
     coef, errors = (b.reshape(d, -1) for b in (surrogate.coef, surrogate.standard_errors))
     intercepts, fidelity = surrogate.intercept.ravel(), np.ravel(fit.fidelity)
     if units is not None:

@@ -316,11 +316,13 @@ class TableAdapter(_ColumnsAdapter):
 
     def fit(self, call: Call, seed: int) -> LimesFit:
         explainer, (scale, origin) = self._explainer(call, seed), self.units
-        result = explainer._fit(self.table.decode(call.instance[None]), progress=False)  # noqa: SLF001
-        its = result.fitted.features.select(np.array(0))
+        made = explainer._fit(self.table.decode(call.instance[None]), progress=False)  # noqa: SLF001
+        model, fitted, *_ = made
+        its = fitted.features.unscaled.select(np.array(0))
         mean, at_instance = (its.inclusion - origin) / scale, (its.at_instance - origin) / scale
         features = FeatureTable(mean, its.variance / scale**2, at_instance, its.log_weight)
-        return LimesFit(explainer, result, features, np.full_like(result.predictions, np.nan))
+        unknown, explain = np.full_like(fitted.predictions, np.nan), partial(explainer._to_explanation, *made)  # noqa: SLF001
+        return LimesFit(explainer, model, fitted, explain, features, unknown)
 
     def near(self, call: Call, fit: LimesFit, seed: int) -> Floats:
         from scipy.stats import qmc

@@ -1,4 +1,4 @@
-r"""From a design and a model to a surrogate: the only file that sees all stages.
+r"""From designs and a model to surrogates: `fit_rows` of a table, `fitted_at` one text or image.
 
 The design knows Σ and the weighted law w, the expectation gives Γ, the surrogate is β = Σ⁻¹Γ. Explanations
 are made of `Fitted`, the surrogates of n rows with what they were made of.
@@ -9,36 +9,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from operator import itemgetter
+from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints, distinct_rows, stacked_rows, weighted_sum
+from limes._arrays import Bools, Floats, Ints, stacked_rows, weighted_sum
 from limes._expectations.least_squares import can_be_trusted, least_effective
 from limes._expectations.moments import (
     REFUSED,
+    CutShort,
     Moments,
-    RowMoments,
     SampleStatistics,
     boxed,
     concatenate_moments,
+    explain_rows,
     refusals,
     stack_moments,
 )
-from limes._expectations.of_forms import exact_expectation, reproducible
-from limes._expectations.sampled import CALLS, CUT_SHORT
+from limes._expectations.of_forms import exact_expectation
+from limes._expectations.sampled import CALLS
 from limes._explanation.attribution import Coefficients
-from limes._threads import Progress, one_blas_thread, progress_of
+from limes._threads import Progress, one_blas_thread
 from limes.designs._exchangeable import ExchangeableDesign
-from limes.designs._product import (
-    FeatureNumbers,
-    Features,
-    InUnits,
-    ProductDesign,
-    ProductFamily,
-    Rows,
-)
+from limes.designs._product import FeatureNumbers, Features, FeatureTable, ProductDesign, Rows
 from limes.exceptions import ModelError, NotReadableError
 from limes.models.forms._base import BlackBox, Form
 from limes.surrogates import Surrogate, check_finite, least_squares, ridge
@@ -47,7 +41,7 @@ Method = Literal["exact", "sampled"]
 
 
 class Expectation(Protocol):
-    """Moments of one model under any design; those over tables have ``explain(rows, ...) -> RowMoments``."""
+    """Moments of one model under any design; those over tables have ``explain(rows, ...) -> RowBlocks``."""
 
     @property
     def method(self) -> Method: ...
@@ -104,142 +98,109 @@ def limit(design: ProductDesign | ExchangeableDesign, form: Form) -> Surrogate:
     return surrogate
 
 
-@dataclass(frozen=True, eq=False)
-class Pipeline:
-    """Explains rows of one background: design, expectation and surrogate of each; threads may share it."""
+def fit_rows(
+    expectation: Any,
+    rows: Rows,
+    predictions: Floats,
+    *,
+    penalty: float | None = None,
+    scales: Floats | float = 1.0,
+    names: Sequence[str] = (),
+    fallback: Any = None,
+    progress: Progress,
+    workers: int = 1,
+) -> Fitted:
+    """Fit the surrogates at n rows, given the model's predictions (n, ...) there.
 
-    family: ProductFamily
-    expectation: Any
-    # None for least squares, or the ridge penalty of lime's fit; that of a slope times its scale squared
-    penalty: float | Floats | None = None
-    scales: Floats | float = 1.0  # (d,)
-    names: Sequence[str] = ()  # of the columns, for messages
-    # what samples rows that an exact expectation refuses; None where they are refused
-    fallback: Expectation | None = None
+    ``penalty`` is None for least squares, or that of lime's ridge; a slope's is per ``scales`` (d,). Rows
+    that an exact expectation refuses are sampled by the ``fallback``, if there is one. ``workers`` rows are
+    sampled at the same time. ``names`` are those of the columns, for messages.
 
-    @property
-    def method(self) -> Method:
-        method: Method = self.expectation.method
-        return method
-
-    def reproducible(self) -> Pipeline:
-        """The same, but explanations of a row are the same to the last bit in any call, and cached."""
-        # A sum of floats depends on the order of its terms. The fast way through a forest shares trees among
-        # cores, and takes another order for few rows than for many, so that a row's last bits depend on the
-        # number of cores and on the rows beside it. The reproducible one always adds in one order, a little
-        # slower for few rows: results are the same however a table is cut into parts.
-        return replace(self, expectation=reproducible(self.expectation))
-
-    def explain(
-        self, rows: Floats, cells: Ints, predictions: Floats, *, progress: Progress, workers: int = 1
-    ) -> Fitted:
-        """Surrogates at rows (n, d), given their cells (n, d) and the model's predictions (n, ...) there.
-
-        Rows with the same cells have the same design under bin weights; exact moments are computed once for
-        them. ``workers`` rows are sampled at the same time.
-
-        Raises
-        ------
-        CutShort
-            If the model fails or the user interrupts while rows are sampled.
-        RefusedRowsError
-            If an exact expectation refuses rows, and there is no fallback that samples them.
-        """
-        its = Rows(self.family, rows, cells)
-        try:
-            computed = self.expectation.explain(its, predictions, progress=progress, workers=workers)
-        except REFUSED:
-            if self.method != "exact":
-                raise
-            return self._without_refused(its, predictions, progress, workers)
-        return self._finished(computed, predictions)
-
-    def _without_refused(self, rows: Rows, predictions: Floats, progress: Progress, workers: int) -> Fitted:
-        """Fit rows of which the exact expectation refuses some: these are sampled, if they may be."""
-        distinct, place = rows.distinct
-        quiet = partial(self.expectation.explain, predictions=predictions, progress=progress_of(shown=False))
-        refused = refusals(np.arange(len(distinct)), lambda at: quiet(distinct.take(at)))
-        reasons = {i: refused[its] for i, its in enumerate(place.tolist()) if its in refused}
-        others, at = np.setdiff1d(np.arange(len(rows)), [*reasons]), np.array([*reasons])
-        parts: list[tuple[Ints, Fitted]] = []
-        if others.size:
-            exact = self.expectation.explain(rows.take(others), predictions[others], progress=progress)
-            parts.append((others, self._finished(exact, predictions[others])))
-        if self.fallback is None:
-            raise RefusedRowsError(reasons, others, parts[0][1] if parts else None)
-        try:
-            sampled = replace(self, expectation=self.fallback, fallback=None).explain(
-                rows.x[at], rows.cells[at], predictions[at], progress=progress, workers=workers
-            )
-        except CutShort as stop:
-            if stop.fitted is not None:
-                parts.append((at[stop.rows], stop.fitted))
-            finished = np.sort(
-                np.concatenate([np.empty(0, np.int64), *(positions for positions, _ in parts)])
-            )
-            raise CutShort(finished, Fitted.joined(parts, reasons) if parts else None) from stop.__cause__
-        return Fitted.joined([*parts, (at, sampled)], reasons)
-
-    def _finished(self, computed: RowMoments, predictions: Floats) -> Fitted:
-        """Fit the finished rows; raise `CutShort`, with these, if others are not finished."""
-        features, finished, moments, error = computed
-        fitted = None
-        if moments is not None:
-            some = features if len(finished) == len(predictions) else features.select(finished)
-            fitted = self._fitted(some, moments, predictions[finished])
-        if error is not None:
-            raise CutShort(finished, fitted) from error
-        assert fitted is not None  # noqa: S101 - without an error all rows are finished, and there is one
+    Raises
+    ------
+    CutShort
+        If the model fails or the user interrupts while rows are sampled.
+    RefusedRowsError
+        If an exact expectation refuses rows, and there is no fallback that samples them.
+    """
+    fit = partial(_fitted, penalty=penalty, scales=scales, names=names)
+    parts: list[tuple[Ints, Fitted]] = []
+    try:
+        for at, features, moments in expectation.explain(
+            rows, predictions, progress=progress, workers=workers
+        ):
+            some = rows if len(at) == len(rows) else rows.take(at)
+            parts.append((at, fit(some, features, moments, predictions[at])))
+    except CutShort as stop:
+        raise CutShort(*Fitted.joined(parts)) from stop.__cause__
+    except REFUSED:
+        if expectation.method != "exact":
+            raise
+    else:
+        _, fitted = Fitted.joined(parts)
+        assert fitted is not None  # noqa: S101 - there are rows
         return fitted
-
-    def _fitted(self, numbers: InUnits, moments: Moments, predictions: Floats) -> Fitted:
-        """Fit the features in units; the coefficients are of the features themselves."""
-        features, inner, units, slopes = numbers
-        penalty = self.penalty
-        if penalty is not None and units is not None and slopes is not None:
-            penalty = penalty * (np.where(slopes, self.scales, 1.0) / units) ** 2
-        surrogate, at_instance = _fit(inner, moments, predictions, penalty)
-        if units is not None:
-            surrogate = surrogate.per(units)
-        check_finite(surrogate, axis=1, names=self.names)
-        return Fitted(features, surrogate, at_instance, moments)
+    options: Any = {"penalty": penalty, "scales": scales, "names": names, "progress": progress}
+    return _without_refused(expectation, rows, predictions, fallback, options, workers)
 
 
-class JointPipeline(Pipeline):
-    """Explains rows one by one, each with its Σ, which is not stored; rows with the same cells share it."""
+def _without_refused(
+    expectation: Any,
+    rows: Rows,
+    predictions: Floats,
+    fallback: Any,
+    options: Mapping[str, Any],
+    workers: int,
+) -> Fitted:
+    """Fit rows of which the exact expectation refuses some: these are sampled, if they may be."""
+    distinct, place = rows.distinct
+    refused = refusals(np.arange(len(distinct)), lambda at: explain_rows(expectation, distinct.take(at)))
+    reasons = {i: refused[its] for i, its in enumerate(place.tolist()) if its in refused}
+    others, at = np.setdiff1d(np.arange(len(rows)), [*reasons]), np.array([*reasons])
+    parts: list[tuple[Ints, Fitted]] = []
+    if others.size:
+        exact = fit_rows(expectation, rows.take(others), predictions[others], **options)
+        parts.append((others, exact))
+    if fallback is None:
+        raise RefusedRowsError(reasons, others, parts[0][1] if parts else None)
+    try:
+        sampled = fit_rows(fallback, rows.take(at), predictions[at], **options, workers=workers)
+    except CutShort as stop:
+        if stop.fitted is not None:
+            parts.append((at[stop.rows], stop.fitted))
+        raise CutShort(*Fitted.joined(parts, reasons)) from stop.__cause__
+    _, joined = Fitted.joined([*parts, (at, sampled)], reasons)
+    assert joined is not None  # noqa: S101 - there are rows
+    return joined
 
-    def explain(
-        self,
-        rows: Floats,  # noqa: ARG002 - cells decide the designs
-        cells: Ints,
-        predictions: Floats,
-        *,
-        progress: Progress,
-        workers: int = 1,
-    ) -> Fitted:
-        try:
-            self.expectation.fill(progress, workers=workers)
-        except CUT_SHORT as cause:
-            raise CutShort(np.empty(0, dtype=np.int64), None) from cause
-        patterns, place = distinct_rows(cells)
-        alike = np.split(np.argsort(place, kind="stable"), np.cumsum(np.bincount(place))[:-1])
-        fits: dict[int, tuple[FeatureNumbers, Surrogate, Floats, Moments]] = {}
-        with progress(len(patterns)) as on_progress:
-            for pattern, positions in zip(patterns, alike, strict=True):
-                design, moments = self.expectation.at(pattern)
-                numbers = FeatureNumbers.merged([design], itemgetter(0))
-                for i in positions.tolist():
-                    fit = _fit(design, moments, predictions[i], self.penalty)
-                    check_finite(fit[0], axis=0, names=self.names)
-                    fits[i] = numbers, *fit, moments
-                on_progress(1)
-        features, surrogates, at_instance, computed = zip(*(fits[i] for i in range(len(cells))), strict=True)
-        return Fitted(
-            FeatureNumbers.stacked(features),
-            _stacked(surrogates),
-            np.stack(at_instance),
-            stack_moments(computed),
-        )
+
+def _fitted(
+    rows: Rows | None,
+    features: Any,
+    moments: Moments,
+    predictions: Floats,
+    *,
+    penalty: Any,
+    scales: Floats | float,
+    names: Sequence[str],
+) -> Fitted:
+    """Fit rows with features in units, or of one design; the coefficients are of the features themselves."""
+    if not isinstance(features, FeatureTable):
+        each = [_fit(features, moments, prediction, penalty) for prediction in predictions]
+        for surrogate, _ in each:
+            check_finite(surrogate, axis=0, names=names)
+        surrogates, at_rows = zip(*each, strict=True)
+        moments = stack_moments([moments] * len(each))
+        numbers = FeatureNumbers.stacked([features] * len(each))
+        return Fitted(rows, predictions, numbers, _stacked(surrogates), np.stack(at_rows), moments)
+    units, slopes = features.units, features.slopes
+    if penalty is not None and units is not None and slopes is not None:
+        penalty = penalty * (np.where(slopes, scales, 1.0) / units) ** 2
+    surrogate, at_instance = _fit(features, moments, predictions, penalty)
+    if units is not None:
+        surrogate = surrogate.per(units)
+    check_finite(surrogate, axis=1, names=names)
+    return Fitted(rows, predictions, features, surrogate, at_instance, moments)
 
 
 def fitted_at(
@@ -262,15 +223,16 @@ def fitted_at(
             computed = moments(instance, on_progress=on_progress, prediction=predictions[0])
     else:
         computed = moments(instance)
-    surrogate, at_instance = _fit(design, computed, predictions[0], penalty)
-    check_finite(surrogate, axis=0, names=names)
-    return Fitted(design, _stacked([surrogate]), at_instance[None], stack_moments([computed]))
+    fitted = _fitted(None, design, computed, predictions, penalty=penalty, scales=1.0, names=names)
+    return replace(fitted, features=design)
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
     """Surrogates of n rows, arrays (n, ...), with what they were made of."""
 
+    rows: Rows | None  # of a table; None of one text or image
+    predictions: Floats  # the model's, (n, ...)
     features: Features | FeatureNumbers  # of all rows, or of one text's or image's design
     surrogate: Surrogate
     at_instance: Floats  # the surrogates at the rows themselves
@@ -279,25 +241,38 @@ class Fitted:
     refusals: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
-    def joined(cls, parts: Sequence[tuple[Ints, Fitted]], refusals: Mapping[int, str]) -> Fitted:
-        """Join parts of the rows, each with the positions of its rows, by which ``refusals`` are keyed."""
-        positions = np.concatenate([rows for rows, _ in parts])
+    def joined(
+        cls, parts: Sequence[tuple[Ints, Fitted]], refusals: Mapping[int, str] = MappingProxyType({})
+    ) -> tuple[Ints, Fitted | None]:
+        """Join parts of the rows, each with the positions of its rows, by which ``refusals`` are keyed.
+
+        Returns the positions in order, and the surrogates, None without any.
+        """
+        if len(parts) == 1 and not refusals:
+            return parts[0]
+        positions = np.concatenate([np.empty(0, np.int64), *(rows for rows, _ in parts)])
+        if not parts:
+            return positions, None
         order, fits = np.argsort(positions), [fit for _, fit in parts]
         moments = [fit.moments for fit in fits]
         if any(each.sampled is not None for each in moments):
             # beside sampled rows exact ones have the statistics of a sample without errors
             exact = SampleStatistics.of_exact
             moments = [each if each.sampled else replace(each, sampled=exact(each)) for each in moments]
-
-        def rows_of(kind: type, name: str) -> Any:
-            values = [getattr(fit, name) for fit in fits]
-            numbers = {f.name: [getattr(value, f.name) for value in values] for f in fields(kind)}
-            return kind(**{key: np.concatenate(arrays)[order] for key, arrays in numbers.items()})
-
+        kind: Any = type(fits[0].features)
+        features = kind.merged([fit.features for fit in fits], np.concatenate)
+        surrogates = {
+            each.name: np.concatenate([getattr(fit.surrogate, each.name) for fit in fits])[order]
+            for each in fields(Surrogate)
+        }
+        rows: Any = fits[0].rows
+        x, cells = (np.concatenate([getattr(fit.rows, its) for fit in fits])[order] for its in ("x", "cells"))
         place = dict(zip(positions[order].tolist(), range(order.size), strict=True))
-        return cls(
-            rows_of(type(fits[0].features), "features"),
-            rows_of(Surrogate, "surrogate"),
+        return positions[order], cls(
+            replace(rows, x=x, cells=cells),
+            np.concatenate([fit.predictions for fit in fits])[order],
+            features.select(order),
+            Surrogate(**surrogates),
             np.concatenate([fit.at_instance for fit in fits])[order],
             concatenate_moments(moments).take(order),
             {place[row]: reason for row, reason in refusals.items() if row in place},
@@ -375,15 +350,6 @@ class RefusedRowsError(ModelError):
         first, *others = reasons.values()
         super().__init__(f"{first} ({len(others)} more rows)" if others else first)
         self.reasons, self.rows, self.fitted = reasons, rows, fitted
-
-
-class CutShort(Exception):  # noqa: N818 - caught by explainers, never seen by users
-    """Explaining stopped early, for the reason in ``__cause__``; carries the rows that can be explained."""
-
-    # positions (m,), and the surrogates, None if m = 0
-    def __init__(self, rows: Ints, fitted: Fitted | None) -> None:
-        super().__init__()
-        self.rows, self.fitted = rows, fitted
 
 
 def _stacked(surrogates: Sequence[Surrogate]) -> Surrogate:

@@ -1,4 +1,4 @@
-"""The pipeline: the right expectation for each form, shared designs, a surrogate for each row."""
+"""Fits of rows: the right expectation for each form, shared designs, a surrogate for each row."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ import strategies
 from effort import repeats
 from internals import (
     CONTROLS,
-    Pipeline,
+    Rows,
     SampledExpectation,
     Sampling,
     binned,
     exact_expectation,
+    fit_rows,
     named_weights,
     unbinned,
 )
@@ -49,11 +50,11 @@ def explained(rows, form=FORM, kind="bins", method="auto", penalty=None, designs
     sampled = method == "sampled" or isinstance(form, forms.BlackBox)
     expectation = SampledExpectation(form.predict, SAMPLING) if sampled else exact_expectation(form)
     chosen = designs or family(kind)
-    pipeline = Pipeline(chosen, expectation, penalty=penalty)
-    return pipeline.explain(
-        rows,
-        chosen.cells(rows),
+    return fit_rows(
+        expectation,
+        Rows(chosen, rows, chosen.cells(rows)),
         form.predict(rows),
+        penalty=penalty,
         progress=lambda total, unit="rows": nullcontext(lambda count: None),
     )
 
