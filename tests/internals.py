@@ -145,7 +145,7 @@ NAMES = {
         "identity_map then"
     ),
     "limes.models._folding": "Accepted Guard fold on_common_domains",
-    "limes.models._identity": "WITNESSES state_of",
+    "limes.models._identity": "WITNESSES same_objects state_of",
     "limes.models._images": (
         "Preprocess flat preprocess_like Composer Framing MaskedImage TensorComposer pixels_of"
     ),

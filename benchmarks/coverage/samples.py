@@ -14,7 +14,7 @@ from limes._explainers.masked import CONTROLS
 from limes._explainers.masked_model import MaskedModel
 from limes._explainers.options import SamplingOptions
 from limes._explainers.results import RARE, sampling_warnings
-from limes._fitting import fitted_at
+from limes._fitting import fitted_at, moments_at
 from limes._threads import progress_of
 from limes.models._calling.outputs import resolve
 
@@ -70,7 +70,8 @@ def _of_switches(case: Switches, control: str, calls: int, seed: int) -> tuple[A
     )
     expectation = model.expectation(design, options)
     prediction = case.function(design.at_instance[None])
-    fitted = fitted_at(design, expectation, prediction, penalty=None, progress=progress_of(shown=False))
+    moments = moments_at(design, expectation, prediction[0], progress_of(shown=False))
+    fitted = fitted_at(design, moments, prediction, penalty=None)
     names = [f"{j}" for j in range(case.d)]
     warnings = sampling_warnings(fitted, names, ["f"], sampling=options.sampling)
     return fitted.surrogate.coef[0], fitted.surrogate.standard_errors[0], warnings.get(0, ())

@@ -191,7 +191,7 @@ def _fitted(
             check_finite(surrogate, axis=0, names=names)
         surrogates, at_rows = zip(*each, strict=True)
         moments = stack_moments([moments] * len(each))
-        numbers = FeatureNumbers.stacked([features] * len(each))
+        numbers = features if rows is None else FeatureNumbers.stacked([features] * len(each))
         return Fitted(rows, predictions, numbers, _stacked(surrogates), np.stack(at_rows), moments)
     units, slopes = features.units, features.slopes
     if penalty is not None and units is not None and slopes is not None:
@@ -203,13 +203,27 @@ def _fitted(
     return Fitted(rows, predictions, features, surrogate, at_instance, moments)
 
 
+def moments_at(
+    design: ExchangeableDesign, expectation: Any, prediction: Floats, progress: Progress
+) -> Moments:
+    """Moments of one text or image, given the model's prediction there, () or (k,)."""
+    instance = design.at_instance
+    if expectation.method == "exact":
+        exact: Moments = expectation.moments(design, instance)
+        return exact
+    with progress(expectation.max_calls, CALLS) as on_progress:
+        moments: Moments = expectation.moments(
+            design, instance, on_progress=on_progress, prediction=prediction
+        )
+    return moments
+
+
 def fitted_at(
     design: ExchangeableDesign,
-    expectation: Any,
+    moments: Moments,
     predictions: Floats,
     *,
     penalty: float | None,
-    progress: Progress,
     names: Sequence[str] = (),
 ) -> Fitted:
     """Fit the surrogate of one text or image, given the model's prediction (1, ...): arrays (1, ...).
@@ -217,14 +231,7 @@ def fitted_at(
     ``penalty`` is None for least squares, else that of the ridge in ``lime``'s finite sample; ``names`` are
     those of the features, for messages.
     """
-    moments, instance = partial(expectation.moments, design), design.at_instance
-    if expectation.method == "sampled":
-        with progress(expectation.max_calls, CALLS) as on_progress:
-            computed = moments(instance, on_progress=on_progress, prediction=predictions[0])
-    else:
-        computed = moments(instance)
-    fitted = _fitted(None, design, computed, predictions, penalty=penalty, scales=1.0, names=names)
-    return replace(fitted, features=design)
+    return _fitted(None, design, moments, predictions, penalty=penalty, scales=1.0, names=names)
 
 
 @dataclass(frozen=True, eq=False)

@@ -148,7 +148,7 @@ def test_paths_of_many_columns(columns):
         )
         trees.append(chain)
     form = Forest.joined(trees, intercept=np.zeros(()))
-    nodes_of_passes = [len(t) for _, t, _ in ForestExpectation(form)._layout.passes]
+    nodes_of_passes = [len(t) for _, t, _ in ForestExpectation(form).passes]
     assert nodes_of_passes == ([4, 8] if columns == 9 else [4, 8, 8, 8])
     family = ProductFamily(
         tuple(law(rng, j, codes=0, missing=False) for j in range(columns)), BinWeights(0.75)
@@ -189,7 +189,7 @@ def test_a_row_has_the_same_bits_in_any_call(workers, monkeypatch):
     cells = family.cells(x)
     monkeypatch.setattr("limes._expectations.forest._SPLITS_TOGETHER", 200)
     expectation = ForestExpectation(form)
-    assert len(expectation._layout.passes) > 2
+    assert len(expectation.passes) > 2
     before = _threads.WORKERS
     _threads.use_threads(workers)
     try:
@@ -206,7 +206,7 @@ def test_all_instructions_give_the_same_bits_and_wrong_shapes_are_refused():
     rng = np.random.default_rng(4)
     expectation = ForestExpectation(forest(rng, outputs=2, codes=6))
     family = ProductFamily(tuple(law(rng, j, codes=6, missing=True) for j in range(4)), BinWeights(0.75))
-    x, layout = rows_of(rng, 70, 4, codes=6, missing=True), expectation._layout
+    x, layout = rows_of(rng, 70, 4, codes=6, missing=True), expectation
     places, (members, first) = layout.places(x), layout.members(x)
     masses, cells = expectation._edge_masses(family.columns), family.cells(x).astype(np.uint32)
     (trees, t, weights), *_ = layout.passes

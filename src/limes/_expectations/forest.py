@@ -20,7 +20,6 @@ compiled: ``kernels/forest_*``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
@@ -59,12 +58,20 @@ _CONTRIBUTIONS_BLOCK, _SPLITS_TOGETHER = 128, 16_384
 class ForestExpectation(ProductExpectation):
     """Moments of one forest under many designs."""
 
+    columns: int  # number of columns d
+    constant: Floats  # (k,), sum of the trees that are one leaf
+    # for each column the indicators whose differences are its edges; None where no split reads it
+    functions: tuple[Function | None, ...]
+    ranks: Ints  # (d,), position of the last threshold's indicator of each column
+    # (column, same, lower, upper, missing, above, is_left), each (N,): see ``kernels/forest_layout.cpp``
+    edges: tuple[Ints, Ints, Ints, Ints, Bools, Ints, Bools]
+    splits: _kernels.Splits  # in the layout of the compiled passes, depth first
+    starts: Ints  # first split of each tree with a split, and the number S of all splits
+    interacting: Ints  # of each such tree the largest number of different columns on a path
+
     def __init__(self, form: Forest) -> None:
         self._form = form
-        self._layout = _Layout.from_forest(form)
-        self.functions = self._layout.functions
-        self._outputs = form.value.shape[1:]
-        self._intercept = form.intercept
+        self._lay_out()
         self._tables: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
         self._shares: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
         self._masses: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
@@ -77,19 +84,19 @@ class ForestExpectation(ProductExpectation):
         return other
 
     def __getstate__(self) -> dict[str, Any]:
-        # a copy in another process builds its own layout, which takes less time than sending it
-        built = ("_layout", "functions", "_leaves")
-        return {name: value for name, value in vars(self).items() if name not in built}
+        # a copy in another process lays the forest out again, which takes less time than sending it
+        kept = ("_form", "_tables", "_shares", "_masses", "_in_one_order")
+        return {name: vars(self)[name] for name in kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        layout = _Layout.from_forest(state["_form"])
-        vars(self).update(state, _layout=layout, functions=layout.functions)
+        vars(self).update(state)
+        self._lay_out()
 
     def shares_tables(self, family: ProductFamily | None) -> bool:
         """Whether cells decide the designs, and the table of splits × cells is not too large."""
         if family is None or not family.by_cell:
             return False
-        size, widest = 32 * padded(family.widest) * self._layout.size, family.widest
+        size, widest = 32 * padded(family.widest) * self.size, family.widest
         return size <= (_LARGEST_TABLE if widest <= _FEW_CELLS else _LARGEST_OF_MANY)
 
     def rows_at_once(self, family: ProductFamily) -> int:
@@ -97,15 +104,15 @@ class ForestExpectation(ProductExpectation):
 
     def account_seconds(self, family: ProductFamily) -> float:
         # measured: splits, and nodes of t, eight at once
-        work = sum(int(np.diff(self._layout.starts)[trees].sum()) for trees, _, _ in self._layout.passes)
+        work = sum(int(np.diff(self.starts)[trees].sum()) for trees, _, _ in self.passes)
         return super().account_seconds(family) + 6.5e-9 * work
 
     def at(self, rows: Rows) -> Moments:
-        if len(rows.cells.T) != self._layout.columns:
-            raise InputError(f"the design has {len(rows.cells.T)} columns, the forest {self._layout.columns}")
+        if len(rows.cells.T) != self.columns:
+            raise InputError(f"the design has {len(rows.cells.T)} columns, the forest {self.columns}")
         family, (n, d) = rows.family, rows.cells.shape
         variance = rows.features.variance
-        mean, contrast = np.zeros((n, self._layout.outputs)), np.zeros((n, d, self._layout.outputs))
+        mean, contrast = np.zeros((n, self.outputs)), np.zeros((n, d, self.outputs))
         if family is not None and self.shares_tables(family):
             self._by_table(self._shared(family), rows.cells, mean, contrast)
             return self._moments(mean, contrast, variance)
@@ -119,7 +126,7 @@ class ForestExpectation(ProductExpectation):
         if fixed.all():
             return self._leaves.at(rows)
         for i, row in enumerate(zip(*self._at_rows(rows), strict=True)):
-            law = partial(_kernels.explain_law, self._layout.splits, self._layout.intervals, *row)
+            law = partial(_kernels.explain_law, self.splits, self.intervals, *row)
             mean[i], contrast[i] = self._one(law)
         moments = self._moments(mean, contrast, variance)
         if fixed.any():
@@ -132,16 +139,16 @@ class ForestExpectation(ProductExpectation):
         if len(cells) > _FEW or self._in_one_order:
             self._blocks(table, np.ascontiguousarray(cells, dtype=np.uint32), mean, contrast)
             return
-        one_row = partial(_kernels.explain_row, self._layout.splits, table)
+        one_row = partial(_kernels.explain_row, self.splits, table)
         for i, row in enumerate(cells.astype(np.uint32)):
             mean[i], contrast[i] = self._one(partial(one_row, row))
 
     def _at_rows(self, rows: Rows) -> tuple[Floats, Floats]:
         """Two functionals of each column's indicators, (n, ranks, 2), and their mixing, (n, d, 2, 2)."""
-        start = self._layout.start
+        start = self.start
         functionals = np.zeros((len(rows), start[-1], 2))
         mixing = np.zeros((*rows.cells.shape, 2, 2))
-        for j, function in enumerate(self._layout.functions):
+        for j, function in enumerate(self.functions):
             if function is not None:
                 column, law = rows.columns[j], rows.index[:, j]
                 functionals[:, start[j] : start[j + 1]] = column.basis(function)[:, law].transpose(1, 0, 2)
@@ -152,8 +159,8 @@ class ForestExpectation(ProductExpectation):
         """E_w[f | x_j in cell b], (n, d, B, k), up to a constant a row and column; every cell has a mass."""
         table = self._shared(family)
         shares = self._shares.get(family, lambda: self._shares_of(family), lambda table: table.nbytes)
-        means = np.zeros((*cells.shape, table.shape[2], self._layout.outputs))
-        add = partial(_kernels.effects_block, self._layout.splits, table, shares)
+        means = np.zeros((*cells.shape, table.shape[2], self.outputs))
+        add = partial(_kernels.effects_block, self.splits, table, shares)
         codes = np.ascontiguousarray(cells, dtype=np.uint32)
 
         def block(start: int) -> None:
@@ -168,8 +175,8 @@ class ForestExpectation(ProductExpectation):
 
         The numbers of a row are the same to the last bit in any call.
         """
-        base = np.zeros((len(x), self._layout.outputs))
-        sums = np.zeros((len(x), 3, self._layout.columns, self._layout.outputs))
+        base = np.zeros((len(x), self.outputs))
+        sums = np.zeros((len(x), 3, self.columns, self.outputs))
         if self.shares_tables(family):
             masses = self._masses.get(family, lambda: self._edge_masses(family.columns), lambda m: m.nbytes)
             self._add_contributions(masses, x, cells, base, sums)
@@ -183,18 +190,18 @@ class ForestExpectation(ProductExpectation):
                 row = slice(i, i + 1)
                 masses = self._edge_masses(family.at(x[i]).coordinates)
                 self._add_contributions(masses, x[row], np.zeros_like(cells[row]), base[row], sums[row])
-        return base + self._layout.constant + np.reshape(self._intercept, -1), sums
+        return base + self.constant + np.reshape(self._form.intercept, -1), sums
 
     def _add_contributions(self, masses: Floats, x: Floats, cells: Ints, base: Floats, sums: Floats) -> None:
-        layout, codes = self._layout, cells.astype(np.uint32)
-        passes, places = layout.passes, layout.places(x)
+        codes = cells.astype(np.uint32)
+        passes, places = self.passes, self.places(x)
 
         def add(rows: slice, which: int, base: Floats, sums: Floats) -> None:
-            members, first = layout.members(x[rows])
+            members, first = self.members(x[rows])
             trees, t, weights = passes[which]
             _kernels.add_contributions(
-                layout.splits,
-                layout.intervals,
+                self.splits,
+                self.intervals,
                 masses,
                 codes[rows],
                 places[rows],
@@ -227,8 +234,8 @@ class ForestExpectation(ProductExpectation):
     def _edge_masses(self, columns: Sequence[Column]) -> Floats:
         """P(x in the interval of an edge) of both edges below every split, for each law: (S, 2, V)."""
         functionals, mixing = self._functionals(columns)
-        masses = np.zeros((self._layout.size, 2, functionals.shape[1]))
-        _kernels.edge_masses(self._layout.splits, self._layout.intervals, functionals, mixing, masses)
+        masses = np.zeros((self.size, 2, functionals.shape[1]))
+        _kernels.edge_masses(self.splits, self.intervals, functionals, mixing, masses)
         return masses
 
     @cached_property
@@ -238,21 +245,21 @@ class ForestExpectation(ProductExpectation):
 
     def _one(self, explain: Callable[[int, int, Floats, Floats], None]) -> tuple[Floats, Floats]:
         """Add up the mean (k,) and contrasts (d, k) of one row over runs of trees."""
-        layout, runs = self._layout, self._runs()
-        mean = np.zeros((len(runs), layout.outputs))
-        contrast = np.zeros((len(runs), layout.columns, layout.outputs))
+        runs = self._runs()
+        mean = np.zeros((len(runs), self.outputs))
+        contrast = np.zeros((len(runs), self.columns, self.outputs))
         in_threads(lambda i: explain(*runs[i], mean[i], contrast[i]), range(len(runs)))
         return mean.sum(axis=0), contrast.sum(axis=0)
 
     def _runs(self) -> list[tuple[int, int]]:
         """Runs of trees, (first, last + 1), one for each thread that works on a single row."""
-        starts = self._layout.starts
-        if self._in_one_order or self._layout.size <= _WORTH_SHARING:
+        starts = self.starts
+        if self._in_one_order or self.size <= _WORTH_SHARING:
             return [(0, starts.size - 1)]
         return _runs(starts, workers())
 
     def _blocks(self, table: Floats, cells: Places, mean: Floats, contrast: Floats) -> None:
-        explain = partial(_kernels.explain_block, self._layout.splits, table)
+        explain = partial(_kernels.explain_block, self.splits, table)
 
         def block(start: int) -> None:
             rows = slice(start, start + _BLOCK)
@@ -265,19 +272,19 @@ class ForestExpectation(ProductExpectation):
 
     def _table(self, columns: Sequence[Column]) -> Floats:
         """Ratios and changes of the edges below every split, for each law of its column: (S, 4, ≥ V)."""
-        layout, (functionals, mixing) = self._layout, self._functionals(columns)
-        table = np.zeros((layout.size, 4, padded(functionals.shape[1])))
-        _kernels.tabulate(*layout.edges, functionals, layout.start, mixing, table)
+        functionals, mixing = self._functionals(columns)
+        table = np.zeros((self.size, 4, padded(functionals.shape[1])))
+        _kernels.tabulate(*self.edges, functionals, self.start, mixing, table)
         return table
 
     def _functionals(self, columns: Sequence[Column]) -> tuple[Floats, Floats]:
         """Two functionals of each column's indicators, (ranks, V, 2), and their mixing, (d, V, 2, 2)."""
-        layout, widest = self._layout, max(column.size for column in columns)
-        functionals = np.zeros((layout.start[-1], widest, 2))
+        widest = max(column.size for column in columns)
+        functionals = np.zeros((self.start[-1], widest, 2))
         mixing = np.zeros((len(columns), widest, 2, 2))
-        for j, (column, function) in enumerate(zip(columns, layout.functions, strict=True)):
+        for j, (column, function) in enumerate(zip(columns, self.functions, strict=True)):
             if function is not None:
-                functionals[layout.start[j] : layout.start[j + 1], : column.size] = column.basis(function)
+                functionals[self.start[j] : self.start[j + 1], : column.size] = column.basis(function)
                 mixing[j, : column.size] = column.mixing
         return functionals, mixing
 
@@ -287,10 +294,9 @@ class ForestExpectation(ProductExpectation):
         Two tables an edge: 1 / P(edge) by the row's cell, and P(edge | cell). Where most entries of the
         second are 1, it stores P - 1, so that the kernel skips zeros: effects are centred afterwards.
         """
-        layout = self._layout
-        column, _, lower, upper, missing, above, is_left = layout.edges
-        shares = np.zeros((layout.size, 4, padded(family.widest)))
-        for j, function in enumerate(layout.functions):
+        column, _, lower, upper, missing, above, is_left = self.edges
+        shares = np.zeros((self.size, 4, padded(family.widest)))
+        for j, function in enumerate(self.functions):
             if function is None:
                 continue
             edge, cells = np.flatnonzero(column == j), family.columns[j]
@@ -307,98 +313,16 @@ class ForestExpectation(ProductExpectation):
         return shares
 
     def _moments(self, mean: Floats, contrast: Floats, variance: Floats) -> Moments:
-        mean = (mean + self._layout.constant).reshape((*mean.shape[:-1], *self._outputs)) + self._intercept
-        contrast = contrast.reshape((*contrast.shape[:-1], *self._outputs))
+        shape = self._form.value.shape[1:]
+        mean = (mean + self.constant).reshape((*mean.shape[:-1], *shape)) + self._form.intercept
+        contrast = contrast.reshape((*contrast.shape[:-1], *shape))
         return Moments.exact(mean, contrast * aligned(variance, contrast), designs=variance.shape[:-1])
 
+    # -- the layout -----------------------------------------------------------------------------------------
 
-def _occurring(family: ProductFamily, cells: Ints) -> tuple[list[IndicatorColumn], Ints]:
-    """The columns with the laws that occur in rows (n, d), and the positions of these."""
-    each = [np.unique(of_column, return_inverse=True) for of_column in cells.T]
-    columns = [column.select(which) for column, (which, _) in zip(family.columns, each, strict=True)]
-    return columns, np.stack([place for _, place in each], axis=1)
-
-
-@dataclass(frozen=True, eq=False)
-class _Layout:
-    """A forest as the kernels read it."""
-
-    columns: int  # number of columns d
-    constant: Floats  # (k,), sum of the trees that are one leaf
-    # for each column the indicators whose differences are its edges; None where no split reads it
-    functions: tuple[Function | None, ...]
-    ranks: Ints  # (d,), position of the last threshold's indicator of each column
-    # (column, same, lower, upper, missing, above, is_left), each (N,): see ``kernels/forest_layout.cpp``
-    edges: tuple[Ints, Ints, Ints, Ints, Bools, Ints, Bools]
-    splits: _kernels.Splits  # in the layout of the compiled passes, depth first
-    starts: Ints  # first split of each tree with a split, and the number S of all splits
-    interacting: Ints  # of each such tree the largest number of different columns on a path
-
-    @property
-    def size(self) -> int:
-        return int(self.starts[-1])
-
-    @property
-    def outputs(self) -> int:
-        return self.constant.size
-
-    @cached_property
-    def start(self) -> Ints:
-        """First indicator of each column, and the number of all."""
-        sizes = [0 if f is None else self.ranks[j] + 2 for j, f in enumerate(self.functions)]
-        return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-
-    @cached_property
-    def intervals(self) -> _kernels.Intervals:
-        """The edges in the layout of the pass for one row."""
-        return _kernels.Intervals(self.splits, *self.edges, self.start)
-
-    def places(self, x: Floats) -> Places:
-        """Position among all indicators of the first threshold not below each value of rows (n, d)."""
-        places = np.zeros(x.shape, dtype=np.uint32)
-        for j, function in enumerate(self.functions):
-            if isinstance(function, Interval):
-                # an indicator is 1 at -inf where it is 1 at the smallest number
-                place = 1 + np.searchsorted(function.upper[1:-2], np.maximum(x[:, j], -LARGEST))
-                place[np.isnan(x[:, j])] = function.upper.size - 1
-                places[:, j] = self.start[j] + place
-        return places
-
-    def members(self, x: Floats) -> tuple[Bools, Ints]:
-        """Whether values of rows (n, d) are in the sets of columns, (sets, n).
-
-        Of a column, its indicators' first position less that of its sets, (d,); -1 without sets.
-        """
-        first, parts, count = np.full(x.shape[1], -1, dtype=np.int64), [np.zeros((0, len(x)), np.bool_)], 0
-        for j, function in enumerate(self.functions):
-            if isinstance(function, Members):
-                first[j] = self.start[j] - count
-                parts.append(function(x[:, j]) > 0.0)
-                count += len(parts[-1])
-        return np.concatenate(parts), first
-
-    @cached_property
-    def passes(self) -> list[tuple[Places, Floats, Floats]]:
-        """Trees, nodes t (T, 2) and weights (3, T) of passes that add up to the contributions.
-
-        Trees of few columns need few nodes; the kernel takes 4 or 8 at once, of many trees or few.
-        """
-        # n nodes with both ends are exact up to degree 2n - 3, and c columns have degree c - 1
-        needed = (self.interacting + 3) // 2
-        nodes = np.where(needed <= 4, 4, 8 * -(-needed // 8))
-        passes = []
-        for count in np.unique(nodes).tolist():
-            trees = np.flatnonzero(nodes == count)
-            t, weights = _lobatto(count)
-            ends = np.cumsum(np.diff(self.starts)[trees]) // _SPLITS_TOGETHER
-            for run in np.split(trees.astype(np.uint32), 1 + np.flatnonzero(np.diff(ends))):
-                for first in range(0, count, 8):
-                    at = slice(first, first + 8)
-                    passes.append((run, t[at], np.ascontiguousarray(weights[:, at])))
-        return passes
-
-    @classmethod
-    def from_forest(cls, form: Forest) -> _Layout:
+    def _lay_out(self) -> None:
+        """Lay the forest out as the kernels read it."""
+        form = self._form
         edges, is_left = np.zeros((5, form.feature.size), np.int64), np.zeros(form.feature.size, np.bool_)
         count = _kernels.preorder(form.feature, form.left, form.right, form.roots, edges, is_left)
         # the nodes of all trees, depth first
@@ -428,24 +352,98 @@ class _Layout:
         starts = np.append(np.flatnonzero(parent[split] < 0), split.size)
         is_first = np.zeros(split.size, dtype=np.bool_)  # whether no split above has the column
         is_first[above[parent >= 0]] = same[parent >= 0] < 0
-        return cls(
-            columns=form.size,
-            constant=value[alone].sum(axis=0),
-            functions=tuple(functions),
-            ranks=ranks,
-            edges=(column, same, lower, upper, missing, above, is_left),
-            splits=_kernels.Splits(
-                form.size,
-                depth[split].astype(np.uint32),
-                has_leaf,
-                form.feature[node[split]].astype(np.uint32),
-                above[split].astype(np.uint32),
-                (1 - is_left[split]).astype(np.uint32),
-                leaves,
-            ),
-            starts=starts,
-            interacting=_most_columns(depth[split], above[split], is_first, starts),
+        self.columns, self.constant = form.size, value[alone].sum(axis=0)
+        self.functions, self.ranks = tuple(functions), ranks
+        self.edges = (column, same, lower, upper, missing, above, is_left)
+        self.splits = _kernels.Splits(
+            form.size,
+            depth[split].astype(np.uint32),
+            has_leaf,
+            form.feature[node[split]].astype(np.uint32),
+            above[split].astype(np.uint32),
+            (1 - is_left[split]).astype(np.uint32),
+            leaves,
         )
+        self.starts = starts
+        self.interacting = _most_columns(depth[split], above[split], is_first, starts)
+
+    @property
+    def size(self) -> int:
+        return int(self.starts[-1])
+
+    @property
+    def outputs(self) -> int:
+        return self.constant.size
+
+    @cached_property
+    def start(self) -> Ints:
+        """First indicator of each column, and the number of all."""
+        sizes = [0 if f is None else self.ranks[j] + 2 for j, f in enumerate(self.functions)]
+        return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+
+    @cached_property
+    def intervals(self) -> _kernels.Intervals:
+        """The edges in the layout of the pass for one row."""
+        return _kernels.Intervals(self.splits, *self.edges, self.start)
+
+    @cached_property
+    def cuts(self) -> dict[int, Floats]:
+        """Thresholds of the columns of numbers that a split reads, ascending."""
+        return {j: f.upper[1:-2] for j, f in enumerate(self.functions) if isinstance(f, Interval)}
+
+    @cached_property
+    def sets(self) -> dict[int, Members]:
+        """Sets of categories of the other columns that a split reads."""
+        return {j: f for j, f in enumerate(self.functions) if isinstance(f, Members)}
+
+    def places(self, x: Floats) -> Places:
+        """Position among all indicators of the first threshold not below each value of rows (n, d)."""
+        places = np.zeros(x.shape, dtype=np.uint32)
+        for j, cuts in self.cuts.items():
+            # an indicator is 1 at -inf where it is 1 at the smallest number
+            place = 1 + np.searchsorted(cuts, np.maximum(x[:, j], -LARGEST))
+            place[np.isnan(x[:, j])] = cuts.size + 2
+            places[:, j] = self.start[j] + place
+        return places
+
+    def members(self, x: Floats) -> tuple[Bools, Ints]:
+        """Whether values of rows (n, d) are in the sets of columns, (sets, n).
+
+        Of a column, its indicators' first position less that of its sets, (d,); -1 without sets.
+        """
+        first, parts, count = np.full(x.shape[1], -1, dtype=np.int64), [np.zeros((0, len(x)), np.bool_)], 0
+        for j, sets in self.sets.items():
+            first[j] = self.start[j] - count
+            parts.append(sets(x[:, j]) > 0.0)
+            count += len(parts[-1])
+        return np.concatenate(parts), first
+
+    @cached_property
+    def passes(self) -> list[tuple[Places, Floats, Floats]]:
+        """Trees, nodes t (T, 2) and weights (3, T) of passes that add up to the contributions.
+
+        Trees of few columns need few nodes; the kernel takes 4 or 8 at once, of many trees or few.
+        """
+        # n nodes with both ends are exact up to degree 2n - 3, and c columns have degree c - 1
+        needed = (self.interacting + 3) // 2
+        nodes = np.where(needed <= 4, 4, 8 * -(-needed // 8))
+        passes = []
+        for count in np.unique(nodes).tolist():
+            trees = np.flatnonzero(nodes == count)
+            t, weights = _lobatto(count)
+            ends = np.cumsum(np.diff(self.starts)[trees]) // _SPLITS_TOGETHER
+            for run in np.split(trees.astype(np.uint32), 1 + np.flatnonzero(np.diff(ends))):
+                for first in range(0, count, 8):
+                    at = slice(first, first + 8)
+                    passes.append((run, t[at], np.ascontiguousarray(weights[:, at])))
+        return passes
+
+
+def _occurring(family: ProductFamily, cells: Ints) -> tuple[list[IndicatorColumn], Ints]:
+    """The columns with the laws that occur in rows (n, d), and the positions of these."""
+    each = [np.unique(of_column, return_inverse=True) for of_column in cells.T]
+    columns = [column.select(which) for column, (which, _) in zip(family.columns, each, strict=True)]
+    return columns, np.stack([place for _, place in each], axis=1)
 
 
 def _most_columns(depth: Ints, parent: Ints, is_first: Bools, starts: Ints) -> Ints:

@@ -287,7 +287,7 @@ def levels_of(
     """The account by the form that a model was read as, if all pieces are units; else by ``account_of``."""
     if model.exact is not None and model.by_form is not None and not units.looks:
         try:
-            account = exact_account(model.exact.expectation, model.by_form, len(units.shares))
+            account = exact_account(model.exact, model.by_form, len(units.shares))
         except REFUSED:  # sampled from the form, without a call
             pass
         else:

@@ -56,7 +56,7 @@ from limes._explanation.explanation import from_fields, frozen_explanation
 from limes._explanation.fields import plain_fact
 from limes._explanation.fit import Fit
 from limes._explanation.record import RowWarning
-from limes._fitting import Fitted, fitted_at
+from limes._fitting import Fitted, fitted_at, moments_at
 from limes._threads import LRUCache, one_blas_thread, progress_of
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._weights import check_bandwidth
@@ -461,14 +461,10 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
                 sets = known_sets(model, design, predictions, self._options.sampling)
             expectation = sets.expectation(design, self._options, self._features)
         try:
-            fitted = fitted_at(
-                design,
-                expectation,
-                predictions,
-                penalty=self._ridge or None,
-                progress=progress_of(shown=progress),
-                names=names,
-            )
+            moments = model.moments
+            if moments is None:
+                moments = moments_at(design, expectation, predictions[0], progress_of(shown=progress))
+            fitted = fitted_at(design, moments, predictions, penalty=self._ridge or None, names=names)
         except (ModelError, KeyboardInterrupt):
             self._unfinished.put(item.key, ((expectation, tally.rows), predictions))
             raise

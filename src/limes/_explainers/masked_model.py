@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -48,22 +48,6 @@ from limes.models._identity import Predict
 from limes.models.forms._linked import Linked
 
 
-@dataclass(frozen=True)
-class _Verified:
-    """An exact expectation whose moments under one design were computed already."""
-
-    expectation: ExactMoments
-    design: ExchangeableDesign
-    computed: Moments
-
-    @property
-    def method(self) -> Literal["exact"]:
-        return "exact"
-
-    def moments(self, design: ExchangeableDesign, row: Floats | None = None) -> Moments:
-        return self.computed if design is self.design else self.expectation.moments(design, row)
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MaskedModel(Reading):
     """A model bound to one input and read, as a function of rows z."""
@@ -74,7 +58,8 @@ class MaskedModel(Reading):
     adds_up: bool = True  # whether the answers together may be probabilities of classes, which add up to 1
     link: str | None = None  # what makes probabilities of the network's logits
     shown: FirstAnswers = field(default_factory=FirstAnswers)  # whether they are probabilities
-    exact: _Verified | None = None  # the form's expectation, once it was verified
+    exact: ExactMoments | None = None  # the form's expectation, once it was verified
+    moments: Moments | None = None  # under the design of the input, where it was verified
     words: Linked | None = None  # a form without an exact expectation that effects of words are sampled from
     # answers to know all this, with those that the spread takes; of a reader those that it asks for later
     checks: int = 0
@@ -114,7 +99,7 @@ class MaskedModel(Reading):
             return replace(self, form=None, words=self.form, reason=sampled)
         except ReadMismatchError as reason:
             return replace(self, form=None, by_form=None, reason=str(reason))
-        return replace(self, exact=_Verified(expectation, design, moments))
+        return replace(self, exact=expectation, moments=moments)
 
     def expectation(
         self, design: ExchangeableDesign, options: SamplingOptions, features: str = "features"

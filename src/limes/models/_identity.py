@@ -80,13 +80,6 @@ class ModelState(NamedTuple):
     contents: list[tuple[NDArray[Any], bytes]]  # small arrays among these values
     complete: bool  # whether every change of the fit is visible in the three
 
-    def holds(self) -> bool:
-        return (
-            all(_are(_values(model), values) for model, values in self.attributes)
-            and all(_are(entries, values) for entries, values in self.entries)
-            and all(array.tobytes() == content for array, content in self.contents)
-        )
-
     def equals(self, other: ModelState) -> bool:
         """Whether both hold the same values, in the same objects or in others."""
         return (
@@ -98,6 +91,19 @@ class ModelState(NamedTuple):
             and all(_alike(a, b) for (_, a), (_, b) in zip(self.entries, other.entries, strict=True))
             and all(a == b for (_, a), (_, b) in zip(self.contents, other.contents, strict=True))
         )
+
+
+def same_objects(
+    attributes: list[tuple[Any, tuple[Any, ...]]],
+    entries: list[tuple[Sequence[Any], tuple[Any, ...]]],
+    contents: list[tuple[NDArray[Any], bytes]],
+) -> bool:
+    """Whether models and lists refer to the objects that they did, and small arrays have their content."""
+    return (
+        all(_are(_values(model), values) for model, values in attributes)
+        and all(_are(its, values) for its, values in entries)
+        and all(array.tobytes() == content for array, content in contents)
+    )
 
 
 def state_of(model: Any) -> ModelState:
@@ -344,7 +350,7 @@ class Watch:
 
     def _holds(self) -> bool:
         """Whether the state is the recorded one, in the same objects or in others of the same values."""
-        if self._recorded.holds():
+        if same_objects(*self._recorded[:3]):
             return True
         present = state_of(self.model)
         if not self._recorded.equals(present):
