@@ -13,9 +13,10 @@ from benchmarks.coverage.functions import Case, Switches, Table
 from limes._explainers.masked import CONTROLS
 from limes._explainers.masked_model import MaskedModel
 from limes._explainers.options import SamplingOptions
-from limes._explainers.results import RARE, sampling_warnings
+from limes._explainers.results import sampling_warnings
 from limes._fitting import fitted_at, moments_at
 from limes._threads import progress_of
+from limes._warnings import NOT_TRUSTED
 from limes.models._calling.outputs import resolve
 
 # Errors of coefficients, their standard errors, and whether the explanation distrusts them
@@ -32,7 +33,7 @@ def runs(case: Case, *, control: str, calls: int, seeds: int) -> Runs:
         expected = truth.of_table(case)
         each = list(_of_table(case, control, calls, seeds))
     coef, errors, warnings = zip(*each, strict=True)
-    distrusted = [any(RARE in warning for warning in result) for result in warnings]
+    distrusted = [any(NOT_TRUSTED in warning for warning in result) for result in warnings]
     shape = (seeds, expected.size)
     return (np.array(coef) - expected).reshape(shape), np.array(errors).reshape(shape), np.array(distrusted)
 

@@ -134,28 +134,34 @@ def fit_rows(
     except CutShort as stop:
         raise CutShort(*Fitted.joined(parts)) from stop.__cause__
     except REFUSED:
-        if expectation.method != "exact":
+        reasons = _refused(expectation, rows) if expectation.method == "exact" else {}
+        if not reasons:  # the model failed, or a coefficient is no finite number
             raise
     else:
         _, fitted = Fitted.joined(parts)
         assert fitted is not None  # noqa: S101 - there are rows
         return fitted
     options: Any = {"penalty": penalty, "scales": scales, "names": names, "progress": progress}
-    return _without_refused(expectation, rows, predictions, fallback, options, workers)
+    return _without_refused(expectation, rows, predictions, reasons, fallback, options, workers)
+
+
+def _refused(expectation: Any, rows: Rows) -> dict[int, str]:
+    """Positions of rows that an exact expectation refuses, with the reasons."""
+    distinct, place = rows.distinct
+    refused = refusals(np.arange(len(distinct)), lambda at: explain_rows(expectation, distinct.take(at)))
+    return {i: refused[its] for i, its in enumerate(place.tolist()) if its in refused}
 
 
 def _without_refused(
     expectation: Any,
     rows: Rows,
     predictions: Floats,
+    reasons: Mapping[int, str],
     fallback: Any,
     options: Mapping[str, Any],
     workers: int,
 ) -> Fitted:
     """Fit rows of which the exact expectation refuses some: these are sampled, if they may be."""
-    distinct, place = rows.distinct
-    refused = refusals(np.arange(len(distinct)), lambda at: explain_rows(expectation, distinct.take(at)))
-    reasons = {i: refused[its] for i, its in enumerate(place.tolist()) if its in refused}
     others, at = np.setdiff1d(np.arange(len(rows)), [*reasons]), np.array([*reasons])
     parts: list[tuple[Ints, Fitted]] = []
     if others.size:

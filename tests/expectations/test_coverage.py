@@ -12,7 +12,7 @@ from benchmarks.coverage.samples import runs, summary
 
 import limes
 from effort import repeats
-from internals import RARE
+from internals import NOT_TRUSTED
 
 GOAL = 0.93
 SEEDS = repeats(60, 30)
@@ -65,7 +65,9 @@ def test_a_model_that_gave_one_answer_is_not_converged():
     assert not explanation.coefficients.values.any()
     assert (explanation.coefficients.standard_errors > 0.003).all()
     assert not explanation.converged
-    assert any("answered the same in all 256 perturbed rows" in w and RARE in w for w in explanation.warnings)
+    assert any(
+        "answered the same in all 256 perturbed rows" in w and NOT_TRUSTED in w for w in explanation.warnings
+    )
 
 
 @pytest.mark.parametrize("answer", [0.3, 152.1])
@@ -106,4 +108,4 @@ def test_ordinary_models_raise_no_alarm(kind):
         lambda rows: model.predict_proba(rows)[:, 1], X, control="none", max_calls=285, contributions=False
     )
     explanation = explainer(X[:40], progress=False)
-    assert sum(any(RARE in w for w in row) for row in explanation.row_warnings) == 0
+    assert sum(any(NOT_TRUSTED in w for w in row) for row in explanation.row_warnings) == 0

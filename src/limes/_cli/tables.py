@@ -20,9 +20,9 @@ import typer
 from limes._checks import require
 from limes._cli import files
 from limes._dialects import Dialect
-from limes._explanation.record import CODES
 from limes._explanation.wording import count, estimate_text, estimates, one_line
 from limes._names import Names
+from limes._warnings import CODES
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:

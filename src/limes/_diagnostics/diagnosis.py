@@ -25,10 +25,10 @@ from limes._explanation import Explanation
 from limes._explanation.drawing import Page, drawer, write_text
 from limes._explanation.fit import additive_at
 from limes._explanation.json import jsonable
-from limes._explanation.record import RowWarning, of_outputs
 from limes._explanation.view import PARTIAL_FIT
 from limes._explanation.wording import count
 from limes._threads import one_blas_thread, progress_bar
+from limes._warnings import RowWarning, of_outputs
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from limes._explanation import Explanation
 from limes._explanation.attribution import Contributions, changed
 from limes._explanation.fit import account_at
 from limes._explanation.json import labels_to_data_url, to_data_url
-from limes._explanation.record import RowWarning, by_output
+from limes._warnings import RowWarning, by_output, sentence
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._calling.hugging_face import adapted
@@ -53,10 +53,6 @@ from limes.models._images import (
 from limes.models.forms._base import Form
 
 MEANING = "change of the surrogate when the superpixel is shown against when it is filled"
-_ONE_SUPERPIXEL = (
-    "the whole image is one superpixel: its coefficient compares the image with its fill; choose other "
-    "segments"
-)
 # What an average of explanations does not have
 _NOT_AVERAGED: dict[str, Any] = dict.fromkeys(("shares", "share_errors", "controls", "effective_rows"))
 # Coefficients of two fills differ where zero is this many standard errors away from both, on other sides
@@ -291,7 +287,7 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         return item.merged(units.of_pieces), item.merged(units.groups)
 
     def _remarks(self, item: Photograph) -> tuple[str, ...]:
-        one = _ONE_SUPERPIXEL if item.image.size == 1 else ""
+        one = sentence("input", "one superpixel") if item.image.size == 1 else ""
         of_range = range_remark(item.photo, item.preprocess, self._model.model)
         remarks = of_range, item.remark, item.superpixels.remark, one
         return tuple(filter(None, remarks))
@@ -449,7 +445,7 @@ def _warnings(parts: Mapping[str, Explanation], values: Floats, errors: Floats) 
         worst = [j for j in np.argsort(-sizes[:, k], kind="stable")[:_MOST_NAMED] if sizes[j, k] > 0]
         if worst:
             named = ", ".join(first.feature_names[j] for j in worst)
-            sentences[k] = f"the fills do not agree whether these raise or lower the answer: {named}"
+            sentences[k] = sentence("fills", names=named)
     return (*warnings, *by_output(sentences, first.output_names, "fills"))
 
 

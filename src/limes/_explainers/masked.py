@@ -33,9 +33,6 @@ from limes._explainers.backgrounds import BackgroundAnswers
 from limes._explainers.levels import Partition, explanation_fields, levels_of
 from limes._explainers.masked_model import MaskedModel, calls_of, known_sets
 from limes._explainers.options import Request, SamplingOptions
-from limes._explainers.reading import (
-    subset_rows,
-)
 from limes._explainers.results import (
     PERTURBED,
     UNFINISHED,
@@ -49,15 +46,18 @@ from limes._explainers.results import (
     with_contributions,
 )
 from limes._explainers.subset_fits import SubsetFits, coefficients_of_all, identification_warning, identified
+from limes._explainers.verified_form import (
+    subset_rows,
+)
 from limes._explanation import Explanation
 from limes._explanation.attribution import changed, requested
 from limes._explanation.drawing import Described
 from limes._explanation.explanation import from_fields, frozen_explanation
 from limes._explanation.fields import plain_fact
 from limes._explanation.fit import Fit
-from limes._explanation.record import RowWarning
 from limes._fitting import Fitted, fitted_at, moments_at
 from limes._threads import LRUCache, one_blas_thread, progress_of
+from limes._warnings import RowWarning
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._weights import check_bandwidth
 from limes.exceptions import InputError, Interrupted, ModelError

@@ -25,18 +25,18 @@ from limes._expectations.sampled import (
 from limes._expectations.word_effects import WordEffects, has_word_effects
 from limes._explainers.budget import InputBudget
 from limes._explainers.options import REQUESTED, SamplingOptions
-from limes._explainers.reading import (
+from limes._explainers.results import odd_probabilities, score_warnings
+from limes._explainers.verified_form import (
     SUBSET_DRAWS,
     Read,
-    Reading,
+    VerifiedForm,
     check_draws,
     exact_moments,
     kept_features,
     margin_of,
 )
-from limes._explainers.results import odd_probabilities, score_warnings
-from limes._explanation.record import RowWarning
 from limes._fitting import Expectation
+from limes._warnings import RowWarning
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.exceptions import NotReadableError, ReadMismatchError
 from limes.models._calling.caller import (
@@ -49,7 +49,7 @@ from limes.models.forms._linked import Linked
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MaskedModel(Reading):
+class MaskedModel(VerifiedForm):
     """A model bound to one input and read, as a function of rows z."""
 
     whole: Floats | None = None  # its answer (1, ...) to the whole input, if it was asked already

@@ -9,6 +9,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes._checks import require
+from limes._warnings import sentence
 from limes.exceptions import InputError
 from limes.models._calling.hugging_face import Estimator
 from limes.models._images import PLANES, Preprocess, is_path, pixels_of, upright
@@ -123,10 +124,10 @@ def range_remark(photo: Any, preprocess: Preprocess | None, model: Any = None) -
     if is_dark or is_above or darkest < -_DARK * white:
         what = _DEEP.format(high) if is_dark and factor < 1 else "it is nearly black" if is_dark else ""
         expected = _numbers(*preprocess.ends(0.0, float(white / factor), photo.dtype))
-        return (
-            f"the image has numbers of {photo.dtype} from {low:.6g} up to {high:.6g}, and {passed}, so that "
-            f"the network gets {gets} in place of {expected}{what and ': '}{what}; "
-            f"{_cure(photo, white)}"
+        ends = {"dtype": photo.dtype, "low": low, "high": high, "cure": _cure(photo, white)}
+        why = f"{what and ': '}{what}"
+        return sentence(
+            "input", "another range", passed=passed, gets=gets, expected=expected, why=why, **ends
         )
     if factor == 1:
         return ""
@@ -134,7 +135,7 @@ def range_remark(photo: Any, preprocess: Preprocess | None, model: Any = None) -
         f"{factor.numerator}" if factor.denominator == 1 else f"{factor.numerator}/{factor.denominator}"
     )
     cure = f"; {_cure(photo, white)}" if high < _FOURTEEN_BITS and factor < 1 else ""
-    return f"the image has numbers of {photo.dtype}, and {passed}: they are multiplied by {multiple}{cure}"
+    return sentence("input", "multiplied", dtype=photo.dtype, passed=passed, factor=multiple, cure=cure)
 
 
 # A photograph whose largest number is below this share of white is of another white, or nearly black

@@ -24,10 +24,10 @@ from limes._explainers.options import Request
 from limes._explainers.tables.laws import Writer, number_texts, writer_of
 from limes._explanation import Explanation
 from limes._explanation.attribution import changed
-from limes._explanation.record import RowWarning, by_output
 from limes._explanation.wording import CONFIDENCE, number
 from limes._fitting import Fitted, RefusedRowsError
 from limes._threads import Progress, in_workers
+from limes._warnings import RowWarning, by_output, sentence
 from limes.designs._marginals import BinCells, Crossings
 from limes.exceptions import InputError, Interrupted, ModelError
 from limes.models._calling.caller import repetition_warnings
@@ -35,8 +35,8 @@ from limes.models._calling.outputs import SCORE, THRESHOLDS, FirstAnswers, first
 from limes.models._identity import SPREADS, rounding_of
 
 if TYPE_CHECKING:
-    from limes._explainers.reading import Reading
     from limes._explainers.tables.table import Table
+    from limes._explainers.verified_form import VerifiedForm
     from limes.designs._product import ProductFamily
 
 # Inputs whose explanation was cut short, of which the model's answers are kept
@@ -122,8 +122,7 @@ def with_contributions(
             "partial.contributions computes those that are missing",
             explanation,
         ) from error
-    text = f"there are no contributions: {error}; reading explanation.contributions tries again"
-    warning = RowWarning(text, "contributions")
+    warning = RowWarning.of("contributions", error=error)
     return changed(explanation, row_warnings=tuple((*row, warning) for row in explanation.row_warnings))
 
 
@@ -164,10 +163,6 @@ def examined(explanation: Explanation, output: Ints, outputs: Sequence[str]) -> 
     }
 
 
-# Start of the warning about a row of a read model that was sampled
-SAMPLED_ALONE = "sampled, as its expectation is not exact"
-
-
 def fixed_warnings(remark: str, spread: float) -> tuple[RowWarning, ...]:
     """Warnings that a model was fitted on other columns, "" if not, and that its answers vary."""
     columns = (RowWarning(remark, "columns"),) if remark else ()
@@ -189,15 +184,6 @@ _LARGE = 0.2
 _LISTED = 3
 # Rows looked at together: their distances fit the processor's memory
 _BLOCK = 10_000
-
-_ON_EDGE = (
-    "{} = {} lies on an edge of its bin: an arbitrarily small change of the value gives another "
-    "explanation; limes.diagnose shows it"
-)
-_FAR = (
-    "the surrogate misses the prediction by more than all its coefficients together: do not derive the "
-    "prediction from them; limes.diagnose says more"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,12 +211,12 @@ class RowWarnings:
         table: Table,
         family: ProductFamily,
         units: Floats,
-        reading: Reading,
+        verified: VerifiedForm,
         *,
         adds_up: bool,
         threshold: float | None,
     ) -> RowWarnings:
-        laws, method = family.marginals, reading.output.method
+        laws, method = family.marginals, verified.output.method
         of_codes = np.zeros((len(laws), family.widest + 1), dtype=np.bool_)
         for j, law in enumerate(laws):
             if isinstance(law.cells, BinCells):
@@ -251,19 +237,16 @@ class RowWarnings:
             crossings=Crossings.learn(laws, table.matrix, binned, units),
             of_codes=of_codes,
             fixed=tuple(
-                RowWarning(
-                    f"{name} does not vary in the background (it has one cell): its coefficient is 0",
-                    "does not vary",
-                )
+                RowWarning.of("does not vary", name=name)
                 for name, law, slope, keeps in zip(table.names, laws, slopes, held, strict=True)
                 if law.is_point or (law.cells.count == 1 and not slope and not keeps)
             ),
             adds_up=adds_up,
             method=method or "call",
-            scores=partial(score_warnings, reading.model, method, first_answers(reading.ask))
+            scores=partial(score_warnings, verified.model, method, first_answers(verified.ask))
             if method == "predict_proba"
             else no_scores,
-            outputs=reading.outputs,
+            outputs=verified.outputs,
             threshold=threshold,
             writers=[*map(writer_of, table.columns)],
         )
@@ -299,10 +282,12 @@ class RowWarnings:
                 *misleading.get(i, ()),
                 *self._outside(np.flatnonzero(outside[i]).tolist(), rows[i]),
                 *(
-                    RowWarning(_ON_EDGE.format(self.names[j], self._value(j, rows[i, j])), "on an edge")
+                    RowWarning.of("on an edge", name=self.names[j], value=self._value(j, rows[i, j]))
                     for j in np.flatnonzero(near[i]).tolist()
                 ),
-                *by_output([_FAR if missed else "" for missed in far[i].tolist()], self.outputs, "far"),
+                *by_output(
+                    [sentence("far") if miss else "" for miss in far[i].tolist()], self.outputs, "far"
+                ),
                 *odd.get(i, ()),
                 *sampling.get(i, ()),
                 *fixed,
@@ -347,15 +332,11 @@ class RowWarnings:
     def _outside(self, columns: Sequence[int], row: Floats) -> Iterator[RowWarning]:
         for j in columns[:_LISTED]:
             value, low, high = self.writers[j](np.array([row[j], self.low[j], self.high[j]]), None)
-            yield RowWarning(
-                f"{self.names[j]} = {value} lies outside the background's range [{low}, {high}]; "
-                "it is explained as if it lay in the outermost bin",
-                "outside",
-            )
+            yield RowWarning.of("outside", name=self.names[j], value=value, low=low, high=high)
         if len(columns) > _LISTED:
             others = ", ".join(self.names[j] for j in columns[_LISTED:])
             more = len(columns) - _LISTED
-            yield RowWarning(f"{more} more columns lie outside the background's range: {others}", "outside")
+            yield RowWarning.of("outside", "more", count=more, names=others)
 
 
 def _far(fitted: Fitted, predictions: Floats) -> Bools:
@@ -401,14 +382,7 @@ def odd_probabilities(predictions: Floats) -> dict[int, tuple[RowWarning, ...]]:
         one_way = (steps <= 0).all(axis=1) | (steps >= 0).all(axis=1)
         odd &= ~(one_way & (steps != 0).any(axis=1))
     return {
-        int(i): (
-            RowWarning(
-                f"the model's {count} answers lie between 0 and 1 and add up to {total[i]:.3g}: "
-                "probabilities of classes would add up to 1. They are explained as they are; check the model",
-                "probabilities",
-            ),
-        )
-        for i in np.flatnonzero(odd)
+        int(i): (RowWarning.of("probabilities", count=count, total=total[i]),) for i in np.flatnonzero(odd)
     }
 
 
@@ -440,15 +414,14 @@ def misleading_surrogates(
 
     def warnings(i: int) -> Iterator[RowWarning]:
         says = [
-            f"LIME's surrogate says {number(surrogate, 3)} where the model says {number(prediction, 3)}"
+            {"surrogate": number(surrogate, 3), "prediction": number(prediction, 3), "limit": limit}
             for surrogate, prediction in zip(g[i].tolist(), f[i].tolist(), strict=True)
         ]
-        for wrong, what, code in (
-            (across[i], f"the other side of {limit:g}", "other side"),
-            (beyond[i] & ~across[i], "no probability", "no probability"),
-        ):
-            sentences = [f"{text}: {what}" if is_so else "" for text, is_so in zip(says, wrong, strict=True)]
-            yield from by_output(sentences, outputs, code)
+        for code, wrong in (("other side", across[i]), ("no probability", beyond[i] & ~across[i])):
+            each = zip(says, wrong, strict=True)
+            yield from by_output(
+                [sentence(code, **its) if is_so else "" for its, is_so in each], outputs, code
+            )
 
     warned = np.flatnonzero((across | beyond).any(axis=1)).tolist()
     return {i: tuple(warnings(i)) for i in warned}
@@ -458,8 +431,6 @@ def misleading_surrogates(
 
 # Features that people look at
 _LOOKED_AT = 5
-# Part of every warning that standard errors are not to be believed
-RARE = "standard errors are not to be trusted"
 
 
 @dataclass(frozen=True)
@@ -506,13 +477,9 @@ def unchanged_answers(
     sizes = np.abs(fitted.surrogate.coef[0].reshape(-1, len(outputs))).max(axis=0)
     # the input itself is one of the rows, without weight where the design always removes some feature
     weightless = sizes <= ROUNDING * np.abs(predictions.ravel())
-    everywhere = (
-        f"the model answered the same in all {calls:,} {kind.rows}, so that {coefficients}: check "
-        "that it receives what is explained"
-    )
-    elsewhere = (
-        f"the model answered the same in all {calls - 1:,} {kind.rows}, and otherwise to what is explained, "
-        f"so that {coefficients}: take fewer, larger features"
+    everywhere, elsewhere = (
+        sentence("unchanged", name, calls=count, rows=kind.rows, coefficients=coefficients)
+        for name, count in (("everywhere", calls), ("elsewhere", calls - 1))
     )
     return by_output(
         [
@@ -536,7 +503,7 @@ class _SampledRow:
     def warnings(self) -> Iterator[RowWarning]:
         refusal = self.fitted.refusals.get(self.row, "")
         if refusal:
-            yield RowWarning(f"{SAMPLED_ALONE}: {refusal}", "sampled")
+            yield RowWarning.of("sampled", refusal=refusal)
         yield from self._shortfall()
         yield from self._few_rows()
         yield from self._rare()
@@ -556,35 +523,24 @@ class _SampledRow:
     def _shortfall(self) -> Iterator[RowWarning]:
         calls, sampling, excess = self._answers, self.sampling, float(self._sample.excess[self.row])
         if sampling.tolerance is not None and excess > 1:
-            needed = f"; about {calls * excess**2:,.0f} would be needed: {self.kind.more}"
-            yield RowWarning(
-                f"the tolerance is not met: after the model's answers to {calls:,} {self.kind.rows} the "
-                f"largest error is {excess:.3g} times what is allowed{needed if np.isfinite(excess) else ''}",
-                "tolerance",
-            )
+            needed = ""
+            if np.isfinite(excess):
+                needed = sentence("tolerance", "needed", needed=calls * excess**2, more=self.kind.more)
+            facts = {"calls": calls, "rows": self.kind.rows, "excess": excess, "needed": needed}
+            yield RowWarning.of("tolerance", "given", **facts)
         elif self.fitted.moments.cut_short[self.row]:
             most = sampling.max_shared if self.fitted.moments.shared[self.row] else sampling.max_calls
-            yield RowWarning(
-                f"stopped after {calls:,} of at most {most:,} model calls; explain the row again to go on",
-                "cut short",
-            )
+            yield RowWarning.of("cut short", calls=calls, most=most)
 
     def _few_rows(self) -> Iterator[RowWarning]:
         """Hardly any row of the sample counts, or features change together in all that do."""
         effective = float(self._sample.effective[self.row])
         if effective < least_effective(len(self.names), self.fitted.moments.shared[self.row], effective):
-            yield RowWarning(
-                f"only about {effective:.0f} {self.kind.rows} count around this row, for {len(self.names)} "
-                f"coefficients: {self.kind.more}, or widen the bandwidth",
-                "few rows",
-            )
+            words = {"rows": self.kind.rows, "more": self.kind.more}
+            yield RowWarning.of("few rows", effective=effective, count=len(self.names), **words)
         together = np.flatnonzero(self._sample.collinear[self.row]).tolist()
         if together:
-            yield RowWarning(
-                f"{', '.join(self.names[j] for j in together)}: collinear, their conditions change together "
-                "in all rows that count; the coefficients of least norm are shown, and others fit as well",
-                "collinear",
-            )
+            yield RowWarning.of("collinear", names=", ".join(self.names[j] for j in together))
 
     def _rare(self) -> Iterator[RowWarning]:
         sample, i = self._sample, self.row
@@ -599,11 +555,8 @@ class _SampledRow:
         blind = np.isinf(errors)[:, self._differ].any(axis=1)
         if blind.any():
             unchanged = ", ".join(self.names[j] for j in np.flatnonzero(blind).tolist())
-            yield RowWarning(
-                f"{unchanged}: hardly changed in the sample; the coefficient is {self.kind.undetermined}, "
-                f"and its error cannot be estimated: {self.kind.more}",
-                "hardly changed",
-            )
+            words = {"undetermined": self.kind.undetermined, "more": self.kind.more}
+            yield RowWarning.of("hardly changed", names=unchanged, **words)
 
     @property
     def _differ(self) -> Bools:
@@ -619,32 +572,19 @@ class _SampledRow:
         for k in np.flatnonzero(self._differ).tolist():
             if tied := _tied(values[:, k], errors[:, k]):
                 pairs = "; ".join(f"{self.names[a]} and {self.names[b]}" for a, b in tied)
-                sentences[k] = (
-                    "the order of LIME's coefficients is not certain, they are equal within their errors: "
-                    f"{pairs}"
-                )
+                sentences[k] = sentence("order", pairs=pairs)
         yield from by_output(sentences, self.outputs, "order")
 
 
 def _few(unlike: float, carriers: float, fidelity_error: float, calls: int, kind: SampleKind) -> str:
+    facts = {"calls": calls, "rows": kind.rows, "more": kind.more, "unlike": unlike, "carriers": carriers}
     if unlike == 0:
-        return (
-            f"the model answered the same in all {calls:,} {kind.rows}: an answer rarer than 3 in {calls:,} "
-            f"may have been missed, so that {RARE}; {kind.more}, or widen the bandwidth"
-        )
+        return sentence("errors", "alike", **facts)
     if unlike < ENOUGH_ANSWERS:
-        return (
-            f"the model answered the same in all but {unlike:.0f} of {calls:,} {kind.rows}: {RARE}; "
-            f"{kind.more}"
-        )
+        return sentence("errors", "nearly alike", **facts)
     if carriers < ENOUGH_CARRIERS:
-        return f"about {carriers:.0f} of {calls:,} rows decide the coefficients: {RARE}; {kind.more}"
-    if np.isinf(fidelity_error):
-        return (
-            f"few of {calls:,} rows decide how much the model varies: R² and shares cannot be estimated; "
-            f"{kind.more}"
-        )
-    return ""
+        return sentence("errors", "few decide", **facts)
+    return sentence("errors", "fidelity", **facts) if np.isinf(fidelity_error) else ""
 
 
 def _tied(values: Floats, errors: Floats) -> list[tuple[int, int]]:

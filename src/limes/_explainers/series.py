@@ -23,6 +23,7 @@ from limes._explainers.backgrounds import check_hide, mean_over, several, split_
 from limes._explainers.masked import MaskableModel, MaskedExplainer, MaskedInput
 from limes._explainers.options import MaskedKeywords, complete, takes
 from limes._explanation.wording import count as counted
+from limes._warnings import sentence
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._images import CHANNELS as LAYOUTS
@@ -33,7 +34,6 @@ from limes.models.forms._presence import Switches
 
 # Recordings have fewer channels as a rule, and series more steps
 _MANY_CHANNELS = 24
-_ONE_SEGMENT = "the whole series is one segment: its coefficient compares the series with its fill"
 
 
 @takes(MaskedKeywords, max_calls=1100, batch_size=256)
@@ -182,13 +182,10 @@ class SeriesExplainer(MaskedExplainer["SplitSeries"]):
 
     def _remarks(self, item: SplitSeries) -> tuple[str, ...]:
         steps, channels = item.series.values.shape
-        warnings = [] if len(item.names) > 1 else [_ONE_SEGMENT]
+        warnings = [] if len(item.names) > 1 else [sentence("input", "one segment")]
         warnings += [item.series.remark] if item.series.remark else []
         if channels > _MANY_CHANNELS and self._part.layout is None:
-            warnings.append(
-                f"({steps}, {channels}) is one series of {steps} steps and {channels} channels here: pass "
-                f"list(numpy.asarray(series)) if it is {steps} series, or layout='last' to confirm it"
-            )
+            warnings.append(sentence("input", "channels", steps=steps, channels=channels))
         return tuple(warnings)
 
 
@@ -385,7 +382,7 @@ def _steps_of(raw: Any, count: int) -> tuple[tuple[str, ...], str, str]:
         return positions, "step", f"the index has {str(again)!r} several times: steps are named by position"
     remark = ""
     if not (index.is_monotonic_increasing or index.is_monotonic_decreasing) and index.dtype.kind in "iufMm":
-        remark = "the index is not in order: steps are in the order of rows; pass series.sort_index()"
+        remark = sentence("input", "index")
     names = [str(name) for name in index]
     for end in (" 00:00:00", ":00"):  # days have no time of the day, nor minutes seconds
         if all(_TIME.fullmatch(name) and name.endswith(end) for name in names):

@@ -32,8 +32,8 @@ from limes._expectations.sampled import RepeatedExpectation, SampledExpectation
 from limes._expectations.variance import link_variance
 from limes._expectations.weighted_rows import PairEffect, Total, WeightedRows, largest_pairs
 from limes._explanation.fit import RowEffects
-from limes._explanation.record import RowWarning
 from limes._threads import one_blas_thread
+from limes._warnings import RowWarning
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._identity import FITTED_AGAIN, WITNESSES, Witnesses, rounding_of
@@ -87,13 +87,8 @@ def identification_warning(names: Sequence[str], changes: Bools, advice: str) ->
     same = [names[j] for j in np.flatnonzero(~changes).tolist()]
     if not same:
         return ()
-    one = len(same) == 1
-    text = (
-        f"{enumerate_names(same, _MOST_NAMED)}: the input stays the same when "
-        f"{'this feature is' if one else 'these features are'} hidden, so that the "
-        f"{'coefficient is' if one else 'coefficients are'} unknown; {advice}"
-    )
-    return (RowWarning(text, "hidden alike"),)
+    named, which = enumerate_names(same, _MOST_NAMED), "one" if len(same) == 1 else "several"
+    return (RowWarning.of("hidden alike", which, names=named, advice=advice),)
 
 
 class SubsetFits:

@@ -17,6 +17,7 @@ from limes._arrays import Bools, Floats, Ints, first_of_each
 from limes._checks import check_choice, check_count, require, unknown_option
 from limes._explainers.photographs import rgb
 from limes._explanation.json import MAX_PIXELS
+from limes._warnings import sentence
 from limes.exceptions import InputError
 from limes.models._images import Framing, changed, pixels_of
 
@@ -109,11 +110,9 @@ class Superpixels:
         named = ", ".join(str(number) for number in self.lost[:_MOST_NAMED].tolist())
         more = f" and {self.lost.size - _MOST_NAMED} more" if self.lost.size > _MOST_NAMED else ""
         one = self.lost.size == 1
-        return (
-            f"the segment{'' if one else 's'} {named}{more} {'has' if one else 'have'} no pixel in what the "
-            f"network sees, {self.labels.shape[0]} x {self.labels.shape[1]} (outside of it, too small, or "
-            f"below other masks): {'it is' if one else 'they are'} no feature{'' if one else 's'}"
-        )
+        height, width = self.labels.shape
+        name = "lost segment" if one else "lost segments"
+        return sentence("input", name, names=f"{named}{more}", height=height, width=width)
 
 
 def checked_labels(labels: Any) -> Ints:

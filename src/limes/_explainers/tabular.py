@@ -250,7 +250,7 @@ class TabularExplainer(Described):
         return self._suggestion
 
     def _facts(self) -> Mapping[str, Any]:
-        reading = self._model.bound.reading
+        reading = self._model.bound
         return {**self._model.provenance, "outputs": ", ".join(reading.outputs), "reason": reading.reason}
 
     @property
@@ -273,7 +273,7 @@ class TabularExplainer(Described):
     def model_warnings(self) -> tuple[str, ...]:
         """Warnings about the model that hold for every row: of other columns, or of varying answers."""
         remark = self._model.table.remark
-        return (*filter(None, [remark]), *repetition_warnings(self._model.bound.reading.spread))
+        return (*filter(None, [remark]), *repetition_warnings(self._model.bound.spread))
 
     def fill_pool(self, *, progress: bool = True, workers: int = 1) -> None:
         """Fill the pool now, for copies of the explainer, in ``workers`` threads and with a ``progress`` bar.
@@ -294,7 +294,7 @@ class TabularExplainer(Described):
     @cached_property
     def shown_outputs(self) -> list[int]:
         """Positions of the outputs that are shown: of two classes the second, positive one, else all."""
-        if len(self._model.bound.reading.outputs) == 1:
+        if len(self._model.bound.outputs) == 1:
             return [0]
         # a few answers tell whether those of a function are probabilities
         bound = self._model.bound
@@ -428,7 +428,7 @@ class TabularExplainer(Described):
             outputs = np.arange(predictions.shape[1]) if predictions.ndim == 2 else 0
             bound = model.bound
             family = model.family if is_joint else model.account
-            computed = exact_account(bound.expectation, bound.reading.form, family, rows.x, rows.cells)
+            computed = exact_account(bound.expectation, bound.form, family, rows.x, rows.cells)
             contributions = Contributions.of_rows(computed, outputs=outputs)
         except REFUSED:  # of some rows, which are walked to, or refused with their reason
             fit = replace(fit, accuracy=self._options.sampling.sampling.accuracy)
@@ -437,12 +437,12 @@ class TabularExplainer(Described):
             contributions=contributions,
             predictions=predictions,
             feature_names=model.table.names,
-            output_names=model.bound.reading.outputs,
+            output_names=model.bound.outputs,
             conditions=model.conditions(rows),
             data=model.table.originals(rows.x),
             # of both readings, as a call for both says it
             method=model.bound.expectation.method,
-            reason=model.bound.reading.reason,
+            reason=model.bound.reason,
             shared_calls=none if is_joint else None,
             calls=none,
             row_warnings=model.row_warnings.about_rows(rows.x, rows.cells, predictions),
@@ -506,7 +506,7 @@ class TabularExplainer(Described):
         kept = fitted if model.keeps_answers else fitted.without_answers()
         fits = partial(model.fits, rows, predictions, lambda: kept)
         is_exact = fitted.sampled is None
-        reason = reason_of(fitted.refusals, len(rows)) or model.bound.reading.reason
+        reason = reason_of(fitted.refusals, len(rows)) or model.bound.reason
         asks = model.bound.asks and not fitted.refusals
         calls, shared = np.zeros((2, len(rows)), dtype=np.int64)
         if asks:
@@ -520,7 +520,7 @@ class TabularExplainer(Described):
             shared_calls=None if is_exact else shared,
             predictions=predictions,
             feature_names=model.table.names,
-            output_names=model.bound.reading.outputs,
+            output_names=model.bound.outputs,
             conditions=model.conditions(rows),
             data=model.table.originals(rows.x),
             method="exact" if is_exact else "sampled",
@@ -587,7 +587,7 @@ class TabularExplainer(Described):
             sampling = replace(sampling, contributions=contributions)
         options = replace(self._options, bins=bins, bandwidth=present, sampling=sampling)
         other = copy(self)
-        reading = self._model.bound.reading
+        reading = self._model.bound
         compared = reading if is_trial and reading.form is not None else None
         # a form that was compared is about the columns as they were read
         table = self._background if compared is None else self._model.table
@@ -666,7 +666,7 @@ class TabularExplainer(Described):
         table = model.table
         context = TableContext if isinstance(model.law, ProductFamily) else JointContext
         return context(
-            **examined(explanation, output, model.bound.reading.outputs),
+            **examined(explanation, output, model.bound.outputs),
             rows=encoded.matrix,
             predict=model.bound.predict,
             source=source_of(model.bound.expectation, lambda: model.effects_of_cells),

@@ -21,11 +21,12 @@ from limes._explainers.levels import Words, check_hierarchy
 from limes._explainers.masked import CHECKED_ROWS, MaskedExplainer
 from limes._explainers.masked_model import MaskedModel
 from limes._explainers.options import SamplingKeywords, complete, takes
-from limes._explainers.reading import check_agreement, subset_rows
 from limes._explainers.splits import WORD, Spans, of_tokens, sentences, splitter
 from limes._explainers.splits import words as words_of
+from limes._explainers.verified_form import check_agreement, subset_rows
 from limes._explanation import Explanation
 from limes._explanation.wording import number
+from limes._warnings import sentence
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError, ReadMismatchError
 from limes.models._calling.caller import ModelCaller, names_of_answers
@@ -390,11 +391,8 @@ def _beside_features(
         return {}
     shown = ", ".join(repr(gap[:20]) for gap in [*beside][:_LISTED])
     more = ", ..." if len(beside) > _LISTED else ""
-    remark = (
-        f"what is in no feature ({shown}{more}) moves the answer: {number(without_it, 3)} for the features "
-        f"alone, {number(with_it, 3)} for the text; pass split= to make features of it"
-    )
-    return {"remark": remark}
+    answers = {"without": number(without_it, 3), "answer": number(with_it, 3)}
+    return {"remark": sentence("input", "beside features", shown=f"{shown}{more}", **answers)}
 
 
 _OF_PAIRS = (
@@ -660,15 +658,10 @@ _LONG, _MANY, _FOREIGN = 8, 5, 3
 def _text_warnings(document: Document) -> tuple[str, ...]:
     warnings = []
     if document.size == 1:
-        warnings.append(
-            "the text has one word: its coefficient is the prediction less that of the text without it"
-        )
+        warnings.append(sentence("input", "one word"))
     unsplit = _unsplit(document.names)
     if unsplit:
-        warnings.append(
-            f"{unsplit[:20]!r} is taken as one word, as its script puts no spaces between words: pass split= "
-            "a tokenizer, or a callable text -> [(start, end), ...]"
-        )
+        warnings.append(sentence("input", "unsplit", word=unsplit[:20]))
     return tuple(warnings)
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from limes._expectations.contributions import RowContributions
     from limes._expectations.least_squares import Tolerance
     from limes._explanation.explanation import Explanation
-    from limes._explanation.record import RowWarning
+    from limes._warnings import RowWarning
 
 # Axes of each array: features "d", rows "n", outputs "k"; arrays of one output have no axis k
 CONTRIBUTION_AXES: Mapping[str, str] = {

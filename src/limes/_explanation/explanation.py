@@ -29,7 +29,7 @@ from limes._explanation.attribution import (
 from limes._explanation.drawing import OTHER_NAMES, Page, drawer, write_text
 from limes._explanation.fields import ARRAYS, TUPLES, entries_at, plain_data, plain_ids, validated
 from limes._explanation.fit import Fit, account_at
-from limes._explanation.record import RowWarning, largest_bars, of_outputs, record_of_warnings
+from limes._explanation.record import largest_bars, record_of_warnings
 from limes._explanation.rules import Certificate
 from limes._explanation.selection import (
     feature_names_of,
@@ -40,6 +40,7 @@ from limes._explanation.selection import (
     split_key,
 )
 from limes._explanation.view import SHAPLEY, one_line_summary
+from limes._warnings import RowWarning, of_outputs
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from limes._explanation.attribution import (
     Contributions,
 )
 from limes._explanation.json import NOT_FINITE
-from limes._explanation.record import RowWarning
 from limes._explanation.rules import Certificate
+from limes._warnings import RowWarning
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:

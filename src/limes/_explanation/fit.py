@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from limes._expectations.contributions import RowContributions
     from limes._expectations.least_squares import Tolerance
     from limes._expectations.weighted_rows import PairEffect
-    from limes._explanation.record import RowWarning
+    from limes._warnings import RowWarning
 
     Positions = NDArray[np.intp]
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from limes._explanation.record import RowWarning
+from limes._warnings import RowWarning
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from limes._arrays import Floats
     from limes._explanation import Explanation
     from limes._explanation.attribution import Contributions
-    from limes._explanation.record import RowWarning
+    from limes._warnings import RowWarning
 
 # Where the model has the base, to which contributions are added
 AROUND = "on average around the row"

@@ -25,7 +25,6 @@ from limes._explanation import Explanation
 from limes._explanation.attribution import changed
 from limes._explanation.drawing import Described
 from limes._explanation.explanation import from_fields
-from limes._explanation.record import RowWarning
 from limes._explanation.rules import Contrast
 from limes._explanation.wording import holding_text, number, rule_text
 from limes._rules.contrast import (
@@ -49,6 +48,7 @@ from limes._rules.rule import (
 )
 from limes._rules.solvers import SOLVERS, search_options
 from limes._threads import LRUCache, one_blas_thread, progress_of
+from limes._warnings import RowWarning
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.caller import (
     CHECK_CALLS,

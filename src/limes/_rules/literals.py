@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike
 
 from limes._arrays import Bools, Floats, Ints, Objects
 from limes._checks import check_choice, did_you_mean
-from limes._explainers.reading import even_positions, shuffled
 from limes._explainers.tables.laws import Writer, between_cells, cell_texts, number_texts, writer_of
 from limes._explainers.tables.table import Table
+from limes._explainers.verified_form import even_positions, shuffled
 from limes._explanation.wording import count
 from limes._names import Names, text_of
 from limes._rules.bounds import Box

@@ -13,8 +13,8 @@ import numpy as np
 from limes._arrays import Floats, are_probabilities
 from limes._expectations.moments import ExactMoments
 from limes._explainers.options import REQUESTED
-from limes._explainers.reading import Reading, exact_moments
 from limes._explainers.results import UNFINISHED
+from limes._explainers.verified_form import VerifiedForm, exact_moments
 from limes._rules.bounds import Bounds, Box, answer_range, bounds_of, least
 from limes._rules.literals import SignRows
 from limes._rules.neighbourhood import LiteralNeighbourhood
@@ -110,17 +110,17 @@ class RuleModel:
         """Read the model as it is now: for its expectation, and for the range of its answers."""
         why_sampled, expectation, passed = self._why_sampled(), None, self.passed
         bounded = passed is not None or self.output.method in _SHARES
-        reading = Reading(model=self.model, output=self.output, ask=self.ask)
+        verified = VerifiedForm(model=self.model, output=self.output, ask=self.ask)
         if not (why_sampled and bounded):
-            reading = self._read()
-        if reading.form is not None and not why_sampled:
+            verified = self._read()
+        if verified.form is not None and not why_sampled:
             try:
-                expectation = self._expectation(reading.form)
+                expectation = self._expectation(verified.form)
             except NotReadableError as reason:
                 if self.method == "exact":
                     raise
-                reading = replace(reading, form=None, by_form=None, reason=str(reason))
-        form, allowed = reading.form, float(reading.allowed)
+                verified = replace(verified, form=None, by_form=None, reason=str(reason))
+        form, allowed = verified.form, float(verified.allowed)
 
         def span(near: LiteralNeighbourhood) -> AnswerRange | None:
             if passed is not None:
@@ -134,13 +134,13 @@ class RuleModel:
 
         return ModelReading(
             expectation=expectation,
-            predict=None if expectation is None else reading.by_form,
+            predict=None if expectation is None else verified.by_form,
             samples=self.method == "auto",
             answer_range=span,
             background=np.zeros(0) if bounded or form is not None else self.rows.scale_answers(self.ask),
             bounds=None if form is None else bounds_of(form),
-            reason=why_sampled or reading.reason,
-            watch=reading.watch(),
+            reason=why_sampled or verified.reason,
+            watch=verified.watch(),
             unfinished=LRUCache(UNFINISHED),
         )
 
@@ -163,7 +163,7 @@ class RuleModel:
             return f"law={self.law!r} is sampled"
         return REQUESTED if method == "sampled" else ""
 
-    def _read(self) -> Reading:
+    def _read(self) -> VerifiedForm:
         exact, column = self.method == "exact", self.ask.column
 
         def read(output: Output) -> Form:
@@ -172,18 +172,18 @@ class RuleModel:
 
         tolerance = tolerance_of(self.model)
         facts = {"model": self.model, "output": self.output, "ask": self.ask, "tolerance": tolerance}
-        reading = Reading.of(read, **facts)
-        if reading.form is None:
+        verified = VerifiedForm.of(read, **facts)
+        if verified.form is None:
             if exact:
-                raise NotReadableError(f"method='exact' needs a model that can be read: {reading.reason}")
-            return reading
-        rows = self.rows.checked_rows(reading.form.size)
+                raise NotReadableError(f"method='exact' needs a model that can be read: {verified.reason}")
+            return verified
+        rows = self.rows.checked_rows(verified.form.size)
         try:
-            return reading.compared(rows, self.ask(rows), lambda i: f"row {rows[i]}")
+            return verified.compared(rows, self.ask(rows), lambda i: f"row {rows[i]}")
         except ReadMismatchError as mismatch:
             if exact:
                 raise
-            return reading.unread(str(mismatch))
+            return verified.unread(str(mismatch))
 
     def _expectation(self, form: Form) -> ExactMoments:
         """The form's exact expectation, tried around one row; a NotReadableError, if it has none."""

@@ -23,8 +23,6 @@ import numpy as np
 from limes._arrays import ROUNDING, Bools, Floats, Ints, fingerprint, is_constant, r_squared, streams
 from limes._expectations.least_squares import DEFAULT_TOLERANCE
 from limes._expectations.moments import REFUSED
-from limes._explainers.results import SAMPLED_ALONE
-from limes._explanation.record import RowWarning
 from limes._explanation.rules import BAND, Certificate
 from limes._rules.model import Ask, ModelReading, RowCalls
 from limes._rules.neighbourhood import LiteralNeighbourhood
@@ -49,6 +47,7 @@ from limes._rules.problem import (
 )
 from limes._rules.problem import solution as solution_of
 from limes._rules.solvers import SOLVERS
+from limes._warnings import RowWarning
 
 # Resamples that judge the choice of literals, and the share from which another literal is a near-tie
 _RESAMPLES, _NEAR_TIE = 200, 0.1
@@ -563,59 +562,36 @@ def _r2(error: float, answers: Floats) -> float:
 
 def rule_warnings(rule: EvaluatedRule) -> tuple[RowWarning, ...]:
     config = rule.problem.config
-    warnings, span = list[str](), rule.problem.span
+    warnings, span = list[RowWarning](), rule.problem.span
+
+    def warn(name: str, **facts: Any) -> None:
+        warnings.append(RowWarning.of("rule", name, **facts))
+
     if rule.excess > 0.0:
-        warnings.append(
-            f"the model answers outside [{span.low:g}, {span.high:g}], the range seen around this row, by up "
-            f"to {rule.excess:.3g} of its width: bounds hold for a known range; pass scale=(low, high)"
-        )
+        warn("range", low=span.low, high=span.high, excess=rule.excess)
     if rule.bounds["precision"] >= rule.farthest > 0.0:
-        warnings.append(
-            f"{config.fresh} fresh rows are too few for a certificate: the bound of the precision error is "
-            "no smaller than its largest possible value; raise fresh"
-        )
+        warn("few fresh rows", fresh=config.fresh)
     meets_box = config.box is not None and bool(np.abs(rule.u).max() >= config.box * (1.0 - ROUNDING))
     searches = config.solver == "branch_and_bound"
     if not rule.solution.proved and meets_box and not searches:
-        warnings.append(
-            f"not proved optimal: a weight ends at the box of {config.box:g}, and the best rule within it is "
-            "not searched for; pass solver='branch_and_bound', which does, or a larger box=, or none"
-        )
+        warn("box", box=config.box)
     elif not rule.solution.proved and searches:
-        warnings.append(
-            f"not proved optimal within the time limit: gap {rule.solution.gap:.1%}; raise time_limit, or "
-            "samples, so that literals are less correlated"
-        )
+        warn("time", gap=rule.solution.gap)
     if config.error is not None and rule.meets and not span.source:
-        warnings.append(
-            f"the {config.certify} error of at most {config.error:g} rests on the range of the answers seen, "
-            f"[{span.low:g}, {span.high:g}]: pass scale=(low, high)"
-        )
+        warn("seen range", certify=config.certify, error=config.error, low=span.low, high=span.high)
     if not rule.meets:
-        warnings.append(
-            f"no explanation of up to {rule.solution.support.size} literals has a certified {config.certify} "
-            f"error of {config.error:g}: this is the longest that was tried; raise error, or fresh"
-        )
+        warn("not met", size=rule.solution.support.size, certify=config.certify, error=config.error)
     if rule.r2 < 0.0 and not config.is_to_hold:
-        warnings.append(
-            f"R² is {rule.r2:.3g}: the mean answer alone errs less than this rule, which does not describe "
-            "the model around the row; raise k" + ("" if config.intercept else ", or use intercept=True")
-        )
+        intercept = "" if config.intercept else ", or use intercept=True"
+        warn("worse than the mean", r2=rule.r2, intercept=intercept)
     if 0.0 <= rule.r2 < _POOR and not config.is_to_hold:
-        warnings.append(
-            f"R² is {rule.r2:.3g}: the rule explains less than a tenth of the model's variance around a row; "
-            "raise k"
-        )
-    return (*_rule_sample_warnings(rule), *(RowWarning(text, "rule") for text in warnings))
+        warn("poor", r2=rule.r2)
+    return (*_rule_sample_warnings(rule), *warnings)
 
 
 def _rule_sample_warnings(rule: EvaluatedRule) -> Iterator[RowWarning]:
     if rule.refusal:
-        yield RowWarning(f"{SAMPLED_ALONE}: {rule.refusal}", "sampled")
+        yield RowWarning.of("sampled", refusal=rule.refusal)
     fresh = rule.problem.fresh.values
     if rule.calls and np.ptp(fresh) <= ROUNDING * np.abs(fresh).max():
-        yield RowWarning(
-            f"the model answered the same in all {len(fresh):,} fresh rows: no literal decides; check that "
-            "it receives what is explained",
-            "unchanged",
-        )
+        yield RowWarning.of("unchanged", "rule", calls=len(fresh))

@@ -17,7 +17,6 @@ from rich.text import Text
 from limes._arrays import is_constant
 from limes._diagnostics.bandwidth import CURVES
 from limes._explanation.drawing import Card
-from limes._explanation.record import CODES
 from limes._explanation.wording import (
     CONFIDENCE,
     count,
@@ -44,6 +43,7 @@ from limes._show.axes import (
 )
 from limes._show.html import render
 from limes._show.terminal import numbers_table
+from limes._warnings import CODES
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from limes._explanation.attribution import requested
 from limes._explanation.drawing import fact_texts, write_text
 from limes._explanation.fit import account_at
 from limes._explanation.json import from_data_url, to_data_url
-from limes._explanation.record import CODES
 from limes._explanation.selection import single_row
 from limes._explanation.view import (
     account_line,
@@ -44,6 +43,7 @@ from limes._show.inputs import (
     shortened,
 )
 from limes._show.series import drawn_lanes
+from limes._warnings import CODES
 from limes.exceptions import InputError
 from limes.models._images import Framing
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from limes._checks import listed
 from limes._names import place_of_each, text_of
+from limes._warnings import sentence
 
 # Attributes of models and boosters that hold the names of columns; the method of LightGBM's returns them
 _ATTRIBUTES, _METHOD = (
@@ -85,11 +86,7 @@ def other_columns(model: Any, names: Sequence[str]) -> str:
         listed([name for name in some if mangled(name) not in {*map(mangled, rest)}])
         for some, rest in ((fitted, names), (names, fitted))
     )
-    return (
-        f"{type(model).__name__} was fitted on the column {lacking}, and the background has {others} in its "
-        "place: if the model takes columns by position, predictions are of the wrong column. Pass "
-        "the columns that it was fitted on"
-    )
+    return sentence("columns", model=type(model).__name__, lacking=lacking, others=others)
 
 
 def mangled(name: str) -> str:

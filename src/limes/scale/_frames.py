@@ -23,11 +23,11 @@ from limes._arrays import Floats, Ints
 from limes._checks import SHOWN, check_choice, did_you_mean, listed
 from limes._explanation.drawing import Described
 from limes._explanation.fit import additive_at
-from limes._explanation.record import of_outputs
 from limes._explanation.view import with_outputs
 from limes._explanation.wording import shorten
 from limes._names import Names, names_of_frame, refuse_repeats, text_of
 from limes._threads import one_blas_thread_in_models
+from limes._warnings import of_outputs
 from limes.exceptions import CellError, InputError, LimesError
 
 if TYPE_CHECKING:

@@ -256,7 +256,7 @@ def test_intervals_behind_a_curve_cover(name):
     model, row = BOOSTED[name], ROWS[0]
     explainer = limes.TabularExplainer(model, X[:5], law="empirical", method="auto")
     phi = shapley(game(model, explainer, row))[0]
-    form, family = explainer._model.bound.reading.by_form, explainer._model.family
+    form, family = explainer._model.bound.by_form, explainer._model.family
     cells = family.cells(row[None])
     margins = Others(form.contributions(family, row[None], cells)[0])
     starts, prediction = ProductStarts(explainer.design(row)), answers(model, row[None])[0]
@@ -275,7 +275,7 @@ def test_the_margin_is_a_control():
     model, row = BOOSTED["two classes"], ROWS[0]
     explainer = limes.TabularExplainer(model, X, method="auto")
     explainer(row[None], progress=False)
-    form, family = explainer._model.bound.reading.by_form, explainer._model.family
+    form, family = explainer._model.bound.by_form, explainer._model.family
     margins = Others(form.contributions(family, row[None], family.cells(row[None]))[0])
     starts, prediction = ProductStarts(explainer.design(row)), answers(model, row[None])[0]
     walks = Walks(form, Sampling(4096, tolerance=Tolerance(1.0)))

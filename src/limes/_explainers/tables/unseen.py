@@ -14,10 +14,10 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._expectations.pool import Pool
-from limes._explainers.reading import product_rows
 from limes._explainers.tables.columns import FEW
 from limes._explainers.tables.table import Table
-from limes._explanation.record import RowWarning
+from limes._explainers.verified_form import product_rows
+from limes._warnings import RowWarning
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._product import ProductFamily
 
@@ -87,12 +87,7 @@ class UnseenValues:
         rest = len(others) - len(named)
         also = [*named, *([f"{rest} more {'column' if rest == 1 else 'columns'}"] if rest else [])]
         more = f", likewise {', '.join(also)}" if also else ""
-        text = (
-            f"{first[1]} of the rows that the model was asked about hold values of {first[0]} that do not "
-            f"occur in the background{more}: name columns whose numbers are codes in categorical=; "
-            "law='empirical' asks about values that occur"
-        )
-        return (RowWarning(text, "new values"),)
+        return (RowWarning.of("new values", share=first[1], name=first[0], others=more),)
 
 
 def _is_grid(values: Floats, counts: Ints) -> bool:

@@ -375,9 +375,9 @@ class MaskedAdapter(DataAdapter):
             fits = explainer._fits(model, fitted)  # noqa: SLF001
             fidelity = fits.fidelities([0])[0][0]
         every = np.ones(item.size, dtype=np.bool_)
-        made = partial(explainer._to_explanation, item, every, model, fitted, calls)  # noqa: SLF001
+        explain = partial(explainer._to_explanation, item, every, model, fitted, calls)  # noqa: SLF001
         features: Any = fitted.features
-        return LimesFit(explainer, model, fitted, made, features, fidelity)
+        return LimesFit(explainer, model, fitted, explain, features, fidelity)
 
     def near(self, call: Call, fit: LimesFit, seed: int) -> Floats:  # noqa: ARG002 - the same rows in all calls
         design: Any = fit.features
@@ -566,7 +566,7 @@ def _unscaled(fit: LocalFit, scale: Floats, origin: Floats) -> LocalFit:
 def _explanation(
     fits: Mapping[int, LocalFit], mode: str, predictions: Floats, answers: Floats, fields: Mapping[str, Any]
 ) -> LimesExplanation:
-    from limes._explanation.record import by_output
+    from limes._warnings import by_output
 
     values, errors = np.zeros((2, 1, len(fields["feature_names"]), len(fits)))
     for k, fit in enumerate(fits.values()):

@@ -316,13 +316,12 @@ class TableAdapter(_ColumnsAdapter):
 
     def fit(self, call: Call, seed: int) -> LimesFit:
         explainer, (scale, origin) = self._explainer(call, seed), self.units
-        made = explainer._fit(self.table.decode(call.instance[None]), progress=False)  # noqa: SLF001
-        model, fitted, *_ = made
+        model, fitted, *others = explainer._fit(self.table.decode(call.instance[None]), progress=False)  # noqa: SLF001
         its = fitted.features.unscaled.select(np.array(0))
         mean, at_instance = (its.inclusion - origin) / scale, (its.at_instance - origin) / scale
         features = FeatureTable(mean, its.variance / scale**2, at_instance, its.log_weight)
-        unknown, explain = np.full_like(fitted.predictions, np.nan), partial(explainer._to_explanation, *made)  # noqa: SLF001
-        return LimesFit(explainer, model, fitted, explain, features, unknown)
+        explain = partial(explainer._to_explanation, model, fitted, *others)  # noqa: SLF001
+        return LimesFit(explainer, model, fitted, explain, features, np.full_like(fitted.predictions, np.nan))
 
     def near(self, call: Call, fit: LimesFit, seed: int) -> Floats:
         from scipy.stats import qmc
@@ -426,7 +425,7 @@ class TableAdapter(_ColumnsAdapter):
         return np.where(new, rows, originals) if new.any() else originals
 
     def describe(self, instance: Floats) -> dict[str, Any]:
-        from limes._explainers.tables.provenance import SLOPE_MEANING
+        from limes._explainers.tables.laws import SLOPE_MEANING
 
         return {
             "feature_names": tuple(self.names),

@@ -12,8 +12,8 @@ import numpy as np
 
 from limes._explanation.attribution import changed
 from limes._explanation.explanation import from_fields
-from limes._explanation.record import RowWarning
 from limes._explanation.wording import CONFIDENCE
+from limes._warnings import RowWarning
 from limes.compat.lime.exceptions import LimeError, UnknownLabelError, warn_or_raise
 from limes.compat.lime.lime_base import Surrogates
 from limes.exceptions import UnknownOptionError
@@ -396,7 +396,7 @@ class Explanation:
 
     def _shown(self, labels: Sequence[int] | None) -> LimesExplanation:
         """What pages show: the features and numbers of this explanation, in the words of limes'."""
-        from limes._explainers.tables.provenance import SLOPE_MEANING
+        from limes._explainers.tables.laws import SLOPE_MEANING
 
         original, wanted = self._outputs(labels), self._wanted(labels)
         coefs = [dict(self.local_exp[label]) for label in wanted]

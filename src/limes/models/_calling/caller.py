@@ -18,6 +18,7 @@ from limes._arrays import Floats, are_probabilities
 from limes._checks import listed
 from limes._names import text_of as text_of_name
 from limes._threads import user_blas_threads
+from limes._warnings import sentence
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.answers import answers_of, join_targets
 from limes.models._calling.border import FAILURES, Border, failure_text, text_of
@@ -392,11 +393,7 @@ def repeated_answers(ask: Predict, inputs: Floats, retry: Retry | None = None) -
 def repetition_warnings(spread: float) -> tuple[str, ...]:
     if spread == 0.0:
         return ()
-    return (
-        f"the model answered differently for the same input (up to {spread:.3g}): errors contain that "
-        "spread, and the next call gives other numbers; call model.eval() if it is a network, else fix its "
-        "seed, or what it learns from the batch",
-    )
+    return (sentence("inconsistent", spread=spread),)
 
 
 # -- rows in blocks --------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
+from limes._warnings import sentence
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.networks import evaluating
 from limes.models._identity import qualified_name
@@ -246,10 +247,7 @@ class Estimator(ABC):
         """A remark on what the network does not read of a text, or of both of a pair; "" if it reads all."""
         if self.longest is None or (count := self._tokens(*texts)) <= self.longest:
             return ""
-        return (
-            f"the model reads the first {self.longest} of {count} tokens alone: words behind them count only "
-            "where earlier ones are deleted, and not at all behind a mask; explain a part of the text"
-        )
+        return sentence("input", "tokens", longest=self.longest, count=count)
 
     def _tokens(self, *texts: str) -> int:
         return len(self.tokenizer(*texts, *self.beside)["input_ids"])

@@ -24,6 +24,7 @@ import numpy as np
 
 from limes._arrays import Floats, are_probabilities
 from limes._checks import did_you_mean
+from limes._warnings import sentence
 from limes.exceptions import InputError
 from limes.models._calling.counts import count_answers
 from limes.models._calling.networks import one_column, onnx_session, probabilities, torch_module
@@ -500,12 +501,8 @@ def no_probabilities(model: Any, method: str, first: FirstAnswers, predictions: 
     numbers = np.concatenate([seen.ravel(), predictions.ravel()])
     if inside:
         sums = np.concatenate([seen.sum(axis=1), *([predictions.sum(axis=1)] if whole else [])])
-        what = f"numbers that add up to {sums.min():.3g} to {sums.max():.3g} in each row"
-        return f"predict_proba of {name} answers {what}: no probabilities of classes, but scores"
-    return (
-        f"predict_proba of {name} answers numbers from {numbers.min():.3g} to {numbers.max():.3g}: raw "
-        "scores, as behind a custom objective. They are explained as they are, without a threshold"
-    )
+        return sentence("scores", "sums", model=name, low=sums.min(), high=sums.max())
+    return sentence("scores", "range", model=name, low=numbers.min(), high=numbers.max())
 
 
 # -- warnings ------------------------------------------------------------------------------------------------
@@ -522,18 +519,12 @@ def replaced_labels(model: Any, method: str, *, by_predict: bool) -> str:
     """
     name = type(model).__name__
     if method == "predict" and kind_of(model) == "outlier_detector":
-        return (
-            f"{name}.predict answers 1 for inliers and -1 for outliers, which are explained as amounts: "
-            "output='margin' explains the score behind them (decision_function)"
-        )
+        return sentence("labels", "outliers", model=name)
     if method == "predict" or not by_predict:
         return ""
     if method == MEMBERSHIP:
-        return (
-            f"{name}.predict answers numbers of clusters, which are no amounts: membership of each "
-            "cluster (1 inside, 0 outside) is explained in their place"
-        )
-    return f"{name}.predict answers labels, which are no amounts: {method} is explained in their place"
+        return sentence("labels", "clusters", model=name)
+    return sentence("labels", "classes", model=name, method=method)
 
 
 def answered_names(ask: Any) -> tuple[str, ...]:
@@ -567,17 +558,10 @@ class NotedAnswers:
     def remark(self) -> str:
         distinct = sorted(map(int, self._distinct)) if self._are_labels else []
         if distinct == [-1, 1]:
-            return (
-                "the model answers -1 and 1 alone, which are explained as amounts: if it tells outliers or "
-                "classes, pass a function of its decision_function or predict_proba"
-            )
+            return sentence("labels", "signs")
         if len(distinct) < _FEWEST or distinct[0] not in (-1, 0, 1):
             return ""
-        return (
-            f"the model answers whole numbers from {distinct[0]} to {distinct[-1]} alone, which are "
-            "explained as amounts: if they are classes or clusters, pass the fitted model itself, or a "
-            "function of probabilities or distances"
-        )
+        return sentence("labels", "whole numbers", low=distinct[0], high=distinct[-1])
 
 
 def noted(ask: Callable[[Floats], Floats], model: Any, method: str) -> Callable[[Floats], Floats]:

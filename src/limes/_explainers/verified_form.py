@@ -4,9 +4,9 @@ A form that agrees with the model on its data may still be wrong: explanations a
 in the data, and they come from an expectation, not from the form's own ``predict``. So
 
 1. the form must give the model's answers at probes: at rows of the background and of its law, at texts or
-   images with parts removed (`Reading.compared`). A difference is small relative to the size of the answers,
-   and to their spread: coefficients are differences of answers, and where answers of 10⁶ spread by 1, what
-   float32 loses of them is more than a coefficient;
+   images with parts removed (`VerifiedForm.compared`). A difference is small relative to the size of the
+   answers, and to their spread: coefficients are differences of answers, and where answers of 10⁶ spread by
+   1, what float32 loses of them is more than a coefficient;
 2. the expectation's E_w f and Cov_w(h, f) must agree with draws of w, within the error of the draws
    (`check_draws`).
 
@@ -51,7 +51,7 @@ Draw: TypeAlias = Callable[[int], tuple[Floats, Floats]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Reading:
+class VerifiedForm:
     """A model as it was read, for one of its outputs; rows are those that a form is about."""
 
     model: Any
