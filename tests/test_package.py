@@ -251,6 +251,14 @@ def test_house_rules_of_prose(tmp_path):
     assert [(line, word) for line, word, _ in problems(tmp_path / "kernel.h")] == [(1, phrase)]
 
 
+def test_one_file_decides_what_is_rounding(tmp_path):
+    page = tmp_path / "src" / "limes" / "page.py"
+    page.parent.mkdir(parents=True)
+    page.write_text("_ROUNDING = 1e-8\nCOLUMN_ROUNDING = 2.0\nOTHER = 1.0\n")
+    problems = runpy.run_path(str(ROOT / "tools" / "house_rules.py"))["problems"]
+    assert [word for _, word, _ in problems(page)] == ["_ROUNDING", "COLUMN_ROUNDING"]
+
+
 def test_two_classes_of_one_name_are_found(tmp_path):
     for place in ("one", "two", "compat"):
         (tmp_path / place).mkdir()

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 # Names that a file imports from the package: what a reader has to know beside it. It only ever falls
-MOST_IMPORTED = 110
+MOST_IMPORTED = 81
 SUFFIXES = (".py", ".md", ".rst", ".h", ".cpp")
 # Names that do not say what a thing is -> what to write
 NAMES = {
@@ -35,6 +35,9 @@ NAMES = {
     "done": "finished, records",
     "had": "what it is",
 }
+# Names of numbers that decide what is rounding, or constant; one file has them, beside their one rule
+JUDGEMENTS = re.compile(r"_*(\w+_)?(ROUNDING|CONSTANT)$")
+JUDGES = "src/limes/_arrays.py"
 # Phrases of docstrings, comments and strings (regular expressions) -> what to write
 PHRASES = {
     r"(is|are) none": "does not exist, is not a ...",
@@ -147,6 +150,9 @@ def problems_of_names(path: Path, tree: ast.Module) -> Iterator[tuple[int, str, 
     defined = {name.strip("_").lower() for _, name in names(tree)}
     if (count := imported_names(tree)) > MOST_IMPORTED:
         yield 1, f"{count} names imported from limes", f"at most {MOST_IMPORTED}: divide what the file does"
+    if "src/limes/" in path.as_posix() and not path.as_posix().endswith(JUDGES):
+        for line, name in judgements(tree):
+            yield line, name, f"one of {JUDGES}, or say what else the number is"
     if path.stem.strip("_").lower() in NAMES:
         yield 1, path.name, NAMES[path.stem.strip("_").lower()]
     imports = any(isinstance(node, ast.ImportFrom) and node.module != "__future__" for node in tree.body)
@@ -156,6 +162,15 @@ def problems_of_names(path: Path, tree: ast.Module) -> Iterator[tuple[int, str, 
         word = name.strip("_").lower()
         if word in NAMES and not (word == "left" and "right" in defined):
             yield line, name, NAMES[word]
+
+
+def judgements(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield line and name of a module's numbers that decide what is rounding, or constant."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            for target in node.targets:
+                if isinstance(target, ast.Name) and JUDGEMENTS.match(target.id):
+                    yield node.lineno, target.id
 
 
 def imported_names(tree: ast.Module) -> int:

@@ -262,16 +262,19 @@ def _joe_kuo(table: Path) -> tuple[Ints, Ints]:
         return numbers["poly"], numbers["vinit"]
 
 
-# -- R², and when a model counts as constant: one rule for every explainer, measure and drawing ------------
+# -- judgements: when a number is rounding, a model constant, R² known, and answers probabilities ------------
 #
+# One rule for every explainer, measure and drawing; ``tools/house_rules.py`` lets no other file define one.
 # Answers 0.1, 0.1, 0.1 have a variance of 1e-34, and whatever is divided by it is noise. So
 #
 #     f is constant        if sd(f) <= 1e-12 · size of f,
 #     R² = explained / Var f,    at most 1, and 1 where f is constant: there is nothing that is not explained.
 
 
-# Relative rounding of a model's answers: sums of a few thousand terms in float64
+# Relative rounding of a model's answers, and of means over rows: sums of a few thousand terms in float64
 ROUNDING = 1e-12
+# What of a difference of two such numbers is rounding, as a share of the largest answer
+DIFFERENCE_ROUNDING = 1e-9
 
 
 def is_constant(variance: Any, size: Any) -> Bools:

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from limes._arrays import Floats, finite_array, is_constant
+from limes._arrays import ROUNDING, Floats, finite_array, is_constant
 from limes._checks import (
     check_choice,
     check_count,
@@ -131,7 +131,7 @@ def inverse_gram(design: ProductDesign | ExchangeableDesign | JointDesign) -> Fl
     True
     """
     alone = np.eye(_checked_design(design).size)
-    if not np.allclose(design.gamma(design.solve(alone)), alone, atol=_ROUNDING**0.5):
+    if not np.allclose(design.gamma(design.solve(alone)), alone, atol=ROUNDING**0.5):
         raise InputError("Σ has no inverse: a feature cannot vary under this design, or repeats others")
     inverse = design.solve(alone)
     slopes = inverse @ design.inclusion
@@ -504,9 +504,6 @@ def expected_link(
     return ExpectedLink(float(rule.base + rule.rest + terms.sum().real), float(error), rule.nodes.size)
 
 
-_ROUNDING = 1e-12
-
-
 def gaussian_bins(
     mean: ArrayLike, std: float, *, bins: int = 4
 ) -> tuple[list[Floats], list[Floats], list[Floats]]:
@@ -687,7 +684,7 @@ def switch_off_bandwidth(instance: ArrayLike, *, mean: ArrayLike, std: float, bi
     bounded = np.isfinite(lower) & np.isfinite(upper)
     edge_sum = np.where(bounded, lower + upper, np.nan)
     # a bin around μ itself is switched off at no finite ν; its edges are symmetric but for rounding
-    asymmetric = np.abs(edge_sum - 2 * centers) > _ROUNDING * std
+    asymmetric = np.abs(edge_sum - 2 * centers) > ROUNDING * std
     with np.errstate(divide="ignore", invalid="ignore"):
         squared = std**2 * (2 * row - edge_sum) / (edge_sum - 2 * centers)
         return np.where(asymmetric & (squared > 0), np.sqrt(squared), np.nan)

@@ -50,7 +50,7 @@ from typing import Any
 
 import numpy as np
 
-from limes._arrays import Bools, Floats
+from limes._arrays import DIFFERENCE_ROUNDING, Bools, Floats
 from limes._diagnostics.context import BOX_ROWS, Estimate, JointContext, TableContext, each_row, indicator
 from limes._diagnostics.finding import (
     APART,
@@ -265,7 +265,6 @@ _LARGE = 0.2
 _NOTHING = 0.1
 # Standard deviation in the box, as a share of the one under w
 _FLAT = 0.1
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -299,7 +298,7 @@ class Alignment:
     def findings(self) -> Iterator[Finding]:
         for j in self.artifacts():
             effect, coef = float(self.effects.value[j]), float(self.row.values[j])
-            effect = effect if abs(effect) > _ROUNDING * abs(coef) else -0.0
+            effect = effect if abs(effect) > DIFFERENCE_ROUNDING * abs(coef) else -0.0
             yield Finding(
                 kind="alignment",
                 severity="warning",

@@ -41,7 +41,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints, is_constant
+from limes._arrays import DIFFERENCE_ROUNDING, Bools, Floats, Ints, is_constant
 from limes._expectations.moments import Moments, SampleStatistics, boxed, with_complement
 from limes.designs._product import Features
 from limes.exceptions import ModelError
@@ -73,8 +73,6 @@ _MIN_ONE_MINUS_LEVERAGE = 0.01
 _HEAVY, _MANY_SQUARES, _SMALLEST_TAIL, _MOST_TIES = 0.7, 200.0, 8, 4
 # Effective clusters below which no variance reduction is assumed
 _FEW_CLUSTERS = 16.0
-# Differences below this share of the largest answer are rounding
-_ROUNDING = 1e-9
 # Residuals within this share of the answers' standard deviation are explained by the control
 _EXPLAINED = 1e-2
 
@@ -467,7 +465,7 @@ class AnswerStatistics:
     def from_rows(cls, f: Floats) -> AnswerStatistics:
         largest, usual = np.abs(f).max(axis=0), _usual(f)
         distance = np.abs(f - usual)
-        differs = distance > _ROUNDING * largest
+        differs = distance > DIFFERENCE_ROUNDING * largest
         farthest = np.where(differs, distance, 0.0).max(axis=0)
         probable = np.asarray(((f >= 0) & (f <= 1)).all(axis=0))
         shapes = np.array([_tail_shape(column) for column in ((f - f.mean(axis=0)) ** 2).T])
@@ -484,7 +482,7 @@ class AnswerStatistics:
     @property
     def rounding(self) -> Floats:
         """Largest differences of answers that are rounding errors, (k,)."""
-        return _ROUNDING * self.largest
+        return DIFFERENCE_ROUNDING * self.largest
 
     @cached_property
     def n_unlike(self) -> Ints:
@@ -542,9 +540,9 @@ def _tail_shape(values: Floats) -> float:
         return -np.inf
     tail = np.partition(values, len(values) - count - 1)[-count - 1 :]
     excess = np.sort(tail - tail.min())[1:]
-    excess = excess[excess > _ROUNDING * tail.max()]
+    excess = excess[excess > DIFFERENCE_ROUNDING * tail.max()]
     # a largest value that repeats is an end of the tail
-    ties = np.count_nonzero(excess >= (1.0 - _ROUNDING) * excess[-1:].sum())
+    ties = np.count_nonzero(excess >= (1.0 - DIFFERENCE_ROUNDING) * excess[-1:].sum())
     if len(excess) < _SMALLEST_TAIL or ties >= _MOST_TIES:
         return -np.inf
     n = len(excess)
@@ -571,7 +569,7 @@ def count_unlike(f: Floats) -> Ints:
     """Number of answers f (n, k) that differ from the most frequent one of each output, (k,)."""
     with np.errstate(over="ignore"):  # differences of the largest numbers are larger still
         distance = np.abs(f - _usual(f))
-    return np.asarray((distance > _ROUNDING * np.abs(f).max(axis=0)).sum(axis=0))
+    return np.asarray((distance > DIFFERENCE_ROUNDING * np.abs(f).max(axis=0)).sum(axis=0))
 
 
 def _usual(values: Floats) -> Floats:

@@ -47,7 +47,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints, fingerprint, streams
+from limes._arrays import DIFFERENCE_ROUNDING, Bools, Floats, Ints, fingerprint, streams
 from limes._expectations.behind_curves import BehindCurve
 from limes._expectations.contributions import RowContributions
 from limes._expectations.least_squares import (
@@ -80,8 +80,6 @@ _NUMBERS = 1 << 22
 _ESTIMATED = 1 << 19
 # Pairs for each coefficient that control variates have
 _PAIRS_A_CONTROL = 4
-# Differences below this share of the answers' size are rounding
-_ROUNDING = 1e-9
 # Accuracy behind a curve, where no model is asked, and groups that a thread walks together there
 _BEHIND, _TOGETHER = Tolerance(0.01, relative=True), 8
 # Bound of what walks may have missed with which they stop, in units of the tolerance
@@ -453,12 +451,12 @@ class _Walk:
             errors = _error_of_passes(phi, places, gaps, self.passes)
         if mean is not None:
             starts = starts.reshape(len(by_group), self.size, -1).mean(axis=1)
-            values, errors = _with_mean(by_group, starts, mean[outputs], _ROUNDING * size)
+            values, errors = _with_mean(by_group, starts, mean[outputs], DIFFERENCE_ROUNDING * size)
         squares = (phi - phi.mean(axis=0)) ** 2
         total, fourth = squares.sum(axis=0), (squares**2).sum(axis=0)
         rarity = np.divide(fourth, total**2, out=np.zeros_like(total), where=total**2 > 0)
         errors = errors * np.sqrt(1.0 + UNSEEN * rarity) * widened
-        rounding = _ROUNDING * size
+        rounding = DIFFERENCE_ROUNDING * size
         is_share = (prediction >= 0.0) & (prediction <= 1.0)
 
         def unseen(columns: slice, varies: Bools) -> Floats:
@@ -516,7 +514,7 @@ def _controlled(phi: Floats, controls: Floats) -> tuple[Floats, Floats]:
     mean = controls.mean(axis=0)
     centred = (controls - mean).transpose(1, 2, 0)
     # controls that vary by rounding alone tell nothing
-    centred = np.where(np.abs(centred) > _ROUNDING * np.abs(controls).max(), centred, 0.0)
+    centred = np.where(np.abs(centred) > DIFFERENCE_ROUNDING * np.abs(controls).max(), centred, 0.0)
     inverse = np.linalg.pinv(centred @ centred.transpose(0, 2, 1), hermitian=True)
     slopes = inverse @ (centred @ phi.transpose(1, 0, 2))
     explained = (controls.transpose(1, 0, 2) @ slopes).transpose(1, 0, 2)

@@ -38,7 +38,7 @@ from limes.models.readers import EXACT_TOLERANCE, SINGLE_TOLERANCE
 TABLE_DRAWS = (512, 1 << 14)
 SUBSET_DRAWS = (128, 1 << 12)
 # Rounding of means, in units of the largest value
-_ROUNDING = 1e-8
+_OFF = 1e-8
 # Largest difference of form and model, in standard deviations of the model's answers
 _OF_SPREAD = 1e-3
 
@@ -261,7 +261,7 @@ def _agrees_with_draws(moments: Moments, predict: Predict, design: Any, x: Float
             moments.gamma.reshape(design.size, -1) / (h_unit[:, None] * f_unit),
         ]
     )
-    allowed = ERRORS * errors + UNSEEN_ROWS * np.ptp(f, axis=0) / count + _ROUNDING
+    allowed = ERRORS * errors + UNSEEN_ROWS * np.ptp(f, axis=0) / count + _OFF
     return bool((np.abs(exact - estimates) <= allowed).all())
 
 

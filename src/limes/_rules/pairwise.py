@@ -22,12 +22,10 @@ from typing import TypeAlias
 import numpy as np
 
 from limes import _kernels
-from limes._arrays import Floats, Ints
+from limes._arrays import ROUNDING, Floats, Ints
 from limes._rules.problem import SampleProblem, bordered, project, summing_to
 from limes._threads import in_workers
 
-# Objectives are compared up to this share of the mean of f²: the rounding of sums of a few thousand terms
-_ROUNDING = 1e-12
 # A multiple of the squared constraint is 0 on the hyperplane, and keeps the matrix positive definite where
 # literals depend on each other; a small one leaves them nearly uncorrelated
 _LIFT = 1e-3
@@ -103,7 +101,7 @@ class Incumbent:
     @property
     def cutoff(self) -> float:
         """The least bound that closes a node."""
-        return self.best * (1.0 - self.problem.tolerance) - _ROUNDING * self.problem.square
+        return self.best * (1.0 - self.problem.tolerance) - ROUNDING * self.problem.square
 
     def offer(self, support: Ints) -> None:
         """Keep a support, with or without the constant, if it is better than the best so far."""

@@ -43,7 +43,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
-from limes._arrays import Bools, Floats, Ints
+from limes._arrays import ROUNDING, Bools, Floats, Ints
 from limes._rules.pairwise import Incumbent, Report
 from limes._rules.problem import SampleProblem, boxed
 
@@ -477,8 +477,6 @@ def _rounded(node: Branch, point: Point, slots: int) -> Ints:
 # moves towards these entries, as in the conditional gradient method; D is the same for all nodes. A support
 # is worth its best fit in the box.
 
-# Objectives are compared up to this share of the mean of f²
-_ROUNDING = 1e-12
 # Ridges stay below the largest possible by this share, so that roundings of H - D are harmless
 _BOX_MARGIN = 1e-6
 # Steps of v at the root and at other nodes; the first step of n goes 2/(n + 2) of the way
@@ -523,7 +521,7 @@ class BoxSearch:
     @property
     def cutoff(self) -> float:
         """The least bound that closes a node."""
-        return self.best * (1.0 - self._tolerance) - _ROUNDING * self._quadratic.square
+        return self.best * (1.0 - self._tolerance) - ROUNDING * self._quadratic.square
 
     def offer(self, support: Ints) -> None:
         """Keep the fit on a support if it is better than the best so far."""

@@ -35,7 +35,7 @@ from typing import TypeAlias
 import numpy as np
 from scipy.special import bdtr, betaincinv
 
-from limes._arrays import Bools, Floats, Ints
+from limes._arrays import ROUNDING, Bools, Floats, Ints
 from limes._rules.neighbourhood import LiteralNeighbourhood
 from limes.exceptions import InputError
 
@@ -116,8 +116,6 @@ def _demand(size: int, k: int, risk: float) -> float:
 
 # A sum of coefficients is zero below this share of their sizes, as weights are rounded
 _ZERO = 1e-9
-# Sums over a sample are compared up to this share of their terms' sizes
-_ROUNDING = 1e-12
 # Steps of a bisection of [0, 1]
 _HALVINGS = 40
 # Largest number of literals whose subsets are listed
@@ -157,7 +155,7 @@ class Precision:
         if self.weights is None:
             return quantile_bound(self.distances, share, risk=risk)
         order = np.argsort(self.distances, kind="stable")
-        reached = np.cumsum(self.weights[order]) >= share - _ROUNDING
+        reached = np.cumsum(self.weights[order]) >= share - ROUNDING
         return float(self.distances[order][np.argmax(reached)])
 
 
@@ -345,7 +343,7 @@ class FactSearch:
             return []
         cut = self._cut
         excess = weights * (losses - cut)
-        near = _ROUNDING * float(np.abs(excess).sum())
+        near = ROUNDING * float(np.abs(excess).sum())
         if more <= 2:
             values = holds.T @ (excess[:, None] * holds)
         else:

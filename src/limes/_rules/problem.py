@@ -33,17 +33,13 @@ from time import perf_counter
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints
+from limes._arrays import DIFFERENCE_ROUNDING, Bools, Floats, Ints
 from limes._checks import is_count
 from limes._rules.neighbourhood import Law
 from limes.exceptions import InputError
 
-# A coefficient may exceed the box by this share before it counts as outside, and a gap its tolerance
-_ROUNDINGS = 1e-9
 # Coefficients below this share of the largest, or of y, are roundings: their literals are not named
 _NEGLIGIBLE = 1e-12
-# A model's answer may exceed the ends of its range by this share of its width
-_RANGE_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,7 +234,7 @@ def solution(
         objective=objective,
         lower_bound=bound,
         gap=gap,
-        proved=gap <= tolerance + _ROUNDINGS,
+        proved=gap <= tolerance + DIFFERENCE_ROUNDING,
         nodes=nodes,
         seconds=perf_counter() - began,
     )
@@ -246,7 +242,7 @@ def solution(
 
 def leaves_box(problem: PopulationProblem | SampleProblem, u: Floats) -> bool:
     """Return whether a weight is outside the box by more than roundings; with a constant there is no box."""
-    return not problem.intercept and bool(np.abs(u).max() > problem.box * (1.0 + _ROUNDINGS))
+    return not problem.intercept and bool(np.abs(u).max() > problem.box * (1.0 + DIFFERENCE_ROUNDING))
 
 
 def fit_on(problem: PopulationProblem | SampleProblem, support: Ints) -> Floats:
@@ -347,7 +343,7 @@ class AnswerRange:
         """Return how far answers leave the range, as a share of its width; 0 if only by rounding errors."""
         beyond = max(float(answers.max()) - self.high, self.low - float(answers.min()))
         share = beyond / max(self.high - self.low, np.finfo(np.float64).tiny)
-        return share if share > _RANGE_ROUNDING else 0.0
+        return share if share > DIFFERENCE_ROUNDING else 0.0
 
     def check(self, answers: Floats) -> None:
         """Raise if an answer lies outside the range, unless the range is an assumption."""

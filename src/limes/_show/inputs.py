@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.patches import PathPatch
 
-    from limes._arrays import Bools, Floats, Ints
+    from limes._arrays import DIFFERENCE_ROUNDING, Bools, Floats, Ints
     from limes._explanation import Explanation
 
 # Words and segments whose coefficients are a smaller share of the largest are not coloured
@@ -209,7 +209,6 @@ KINDS = ("overlay", "cutout", "boundaries", "original")
 _RAISES, _LOWERS = (np.array([int(c[i : i + 2], 16) for i in (1, 3, 5)], float) for c in (RAISES, LOWERS))
 _PAPER, _LINE = np.array([244, 245, 247.0]), np.array([255, 255, 255.0])
 _STRONGEST = 0.8  # of the colour of the largest coefficient
-_ROUNDING = 1e-9  # smaller shares of the largest coefficient are 0
 _INCHES = 3.1  # of one picture
 _OUTSIDE = 0.6  # how much paler the image is outside of the explained part
 
@@ -261,7 +260,7 @@ class ImageView:
             raise InputError(f"sign={sign!r} is not one of {list(SIGNS)}")
         values = np.nan_to_num(self.values)
         sizes = {"+": values, "-": -values, "both": np.abs(values)}[sign]
-        least = _ROUNDING * np.abs(values).max(initial=0.0)
+        least = DIFFERENCE_ROUNDING * np.abs(values).max(initial=0.0)
         return np.asarray([j for j in by_size(sizes) if sizes[j] > least][:k], dtype=np.int64)
 
     @cached_property

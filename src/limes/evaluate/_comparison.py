@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from limes._arrays import ROUNDING
 from limes._checks import require
 from limes._explanation.drawing import Card, Printable, write_text
 from limes._threads import progress_bar
@@ -24,9 +25,6 @@ from limes.evaluate._measures import (
 )
 from limes.evaluate._task import EvaluationTask, Score, check_task
 from limes.exceptions import InputError
-
-# Differences below this count as 0
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +67,7 @@ class Comparison(Printable):
             name: Score(name, sign * (winner.rows - score.rows), "lower") for name, score in finite.items()
         }
         return frozenset(
-            name for name, gap in behind.items() if not gap.mean > 2 * np.nan_to_num(gap.error) + _ROUNDING
+            name for name, gap in behind.items() if not gap.mean > 2 * np.nan_to_num(gap.error) + ROUNDING
         )
 
     def lines(self) -> Iterator[dict[str, Any]]:

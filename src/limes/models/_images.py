@@ -25,7 +25,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints
+from limes._arrays import ROUNDING, Bools, Floats, Ints
 from limes._checks import check_choice, is_count
 from limes.exceptions import InputError
 from limes.models._calling.hugging_face import Estimator, as_bytes
@@ -213,9 +213,6 @@ def _resized(image: Any, size: tuple[int, int], resample: str) -> Any:
 # z (n, d) -> a batch of n images, as the model's input
 Compose = Callable[[Floats], Any]
 
-# Rounding error of a fill that is computed, such as a blur of a plain patch, by a channel's largest number
-_ROUNDING = 1e-12
-
 
 def changed(shown: Any, hidden: Any, labels: Ints) -> Bools:
     """Whether hiding a part changes a number (n, C), (d,); ``labels`` (n,) or (n, C) are the parts."""
@@ -223,7 +220,7 @@ def changed(shown: Any, hidden: Any, labels: Ints) -> Bools:
     # units differ between channels
     size = np.maximum(np.abs(before).max(axis=0), np.abs(after).max(axis=0))
     with np.errstate(over="ignore"):
-        differs = np.abs(before - after) > _ROUNDING * size
+        differs = np.abs(before - after) > ROUNDING * size
     if labels.ndim == 1:
         differs = differs.any(axis=1)
     return np.bincount(labels[differs], minlength=int(labels.max()) + 1) > 0

@@ -17,7 +17,7 @@ import narwhals as nw
 import numpy as np
 
 from limes import __version__
-from limes._arrays import Floats
+from limes._arrays import ROUNDING, Floats
 from limes._checks import check_probability, listed, require
 from limes._explanation import wording
 from limes._explanation.drawing import write_text
@@ -333,8 +333,6 @@ def _means(
 LEVEL = 0.01
 # Rows with a warning, or without, up to which shares are compared by Fisher's exact test
 _FEW = 100
-# Differences of means that are rounding
-_ROUNDING = 1e-12
 _NAMES = {"contribution": "contribution", "value": "coefficient"}
 
 
@@ -609,7 +607,7 @@ def _means_of(
         u, v = float(a.variance[i] / max(a.rows[i], 1)), float(b.variance[j] / max(b.rows[j], 1))
         error = math.sqrt(u + v + (common[name] ** 2 if common else 0.0))
         change = after - before
-        if abs(change) <= _ROUNDING * (abs(before) + abs(after)) or abs(change) <= _ROUNDING * unit:
+        if abs(change) <= ROUNDING * (abs(before) + abs(after)) or abs(change) <= ROUNDING * unit:
             change = 0.0
         if math.isnan(error):
             p = math.nan

@@ -125,7 +125,7 @@ def if_better_than_linear(control: Control) -> Control:
 # Penalties: for columns of variance 1 in units of the number of rows; for kernels whose diagonal is 1
 PENALTIES = np.logspace(-5, 1, 13)
 # A constant has only this penalty, which keeps its equation regular
-_CONSTANT = 1e-9
+_SMALLEST_PENALTY = 1e-9
 
 
 # Eigenvalues below this share of the largest are rounding
@@ -219,7 +219,7 @@ def _penalised(gram: Floats, product: Floats, penalty: float) -> Floats:
     from scipy.linalg.lapack import dposv
 
     ridge = np.full(len(gram), penalty)
-    ridge[0] *= _CONSTANT
+    ridge[0] *= _SMALLEST_PENALTY
     normal = gram.copy()
     normal[np.diag_indices_from(normal)] += ridge
     # LAPACK takes the transpose of a symmetric matrix as it is; scipy's checks take as long as small fits
