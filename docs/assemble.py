@@ -55,7 +55,6 @@ RESULTS = {
         *("limes._show.diagnostics.DiagnosisPlots", "limes._diagnostics.finding.Finding"),
     ),
     "limes.suggest_design": ("limes._explainers.tables.suggestion.DesignSuggestion",),
-    "limes.suggest_bandwidth": ("limes._diagnostics.bandwidth.Suggestion",),
     "limes.summary": (
         *("limes._diagnostics.summary.Summary", "limes._diagnostics.summary.Cohort"),
         *("limes._diagnostics.summary.Pick", "limes._show.diagnostics.SummaryPlots"),

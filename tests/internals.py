@@ -23,7 +23,7 @@ NAMES = {
     "limes._cli.watching": "ending_in_order rows_are_supervised watched",
     "limes._dialects": "Dialect dialect_of to_usual",
     "limes._diagnostics": "diagnosis finding",
-    "limes._diagnostics.bandwidth": "DRIFT FIDELITY MISS NOISE grid",
+    "limes._diagnostics.bandwidth": "grid",
     "limes._diagnostics.context": "ExactSource Estimate",
     "limes._diagnostics.finding": "Finding RowOutput",
     "limes._diagnostics.summary": "GUARANTEE greedy_pick largest_features",

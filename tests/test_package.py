@@ -218,6 +218,13 @@ for command in (["verify", "x"], ["explain-table", "x", "x", "x"]):
         assert f"pip install 'limes[{extra}]'" in errors[name]
 
 
+def test_a_name_that_moved_warns_and_answers():
+    with pytest.warns(FutureWarning, match="limes.suggest_design, which compares bandwidths"):
+        moved = limes.suggest_bandwidth
+    assert moved is limes.suggest_design
+    assert "suggest_bandwidth" not in limes.__all__
+
+
 def test_house_rules_are_checked(tmp_path):
     phrase = " ".join(["is", "told"])  # one string would break the rule in this file
     (tmp_path / "told.py").write_text(

@@ -98,8 +98,8 @@ def _suggestion_wins(explainer: Any, model: Any, row: pd.DataFrame) -> bool:
     x, _ = design.draw(np.random.default_rng(0).random((DRAWS, row.shape[1])))
     f, scores = model.predict(pd.DataFrame(x, columns=row.columns)), {}
     for name, options in zip(suggestion.names, suggestion.candidates, strict=True):
-        other = explainer.with_design(**options)
-        explanation, (bound, (instance,)) = other(row, progress=False), other.model_at(row)
+        other = explainer._with_design(**options)  # noqa: SLF001
+        explanation, (bound, (instance,)) = other(row, progress=False), other._model_at(row)  # noqa: SLF001
         g = (
             explanation.coefficients.intercepts[0]
             + bound.features_at(instance, x) @ explanation.coefficients.values[0]

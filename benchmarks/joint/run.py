@@ -108,7 +108,7 @@ def _attack() -> dict[str, Any]:
         X, _ = _table("adult")
     except (AbsentError, FileNotFoundError) as reason:
         return {"absent": str(reason)}
-    bound = limes.TabularExplainer(lambda t: np.zeros(len(t)), X).model_at(X)[0]
+    bound = limes.TabularExplainer(lambda t: np.zeros(len(t)), X)._model_at(X)[0]  # noqa: SLF001
     design = bound.family.at(bound.table.matrix[0])
     drawn = bound.table.decode(design.draw(np.random.default_rng(1).random((len(X), X.shape[1])))[0])
     detector = make_pipeline(columns(), RandomForestClassifier(100, random_state=0, n_jobs=2))

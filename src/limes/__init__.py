@@ -5,6 +5,7 @@ Public names are imported when they are first used, so that ``import limes`` sta
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,6 @@ _HOME = {
     "limit": "limes._fitting",
     "models": "limes.models",
     "scale": "limes.scale",
-    "suggest_bandwidth": "limes._diagnostics.bandwidth",
     "suggest_design": "limes._explainers.tables.suggestion",
     "summary": "limes._diagnostics.summary",
     "theory": "limes.theory",
@@ -45,7 +45,6 @@ __all__ = ["__version__", *sorted(_HOME)]
 
 if TYPE_CHECKING:
     from limes import designs, evaluate, exceptions, models, scale, theory
-    from limes._diagnostics.bandwidth import suggest_bandwidth
     from limes._diagnostics.diagnosis import diagnose
     from limes._diagnostics.summary import summary
     from limes._explainers.composite import CompositeExplainer
@@ -67,6 +66,10 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "suggest_bandwidth":
+        text = "limes.suggest_bandwidth is a part of limes.suggest_design, which compares bandwidths and bins"
+        warnings.warn(f"{text}; this name ends with the next release", FutureWarning, stacklevel=2)
+        name = "suggest_design"
     if name not in _HOME:
         raise AttributeError(f"module 'limes' has no attribute {name!r}")
     module = import_module(_HOME[name])

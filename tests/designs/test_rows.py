@@ -73,7 +73,7 @@ def family_and_rows(table, options):
     for name in ("holes", "holes of one"):
         if name in rows:
             rows.loc[3:4, name], rows.loc[5, name] = np.nan, 2.0
-    model, matrix = explainer.model_at(rows)
+    model, matrix = explainer._model_at(rows)
     return model.family, matrix
 
 

@@ -114,7 +114,7 @@ def test_rows_of_a_diagnosis_are_those_of_the_explanation():
     cities, numbers = ["Rome", "Oslo", None, "Rome"] * 50, [0.5, np.nan, 2.5, 3.5] * 50
     X = pd.DataFrame({"city": cities, "n": [1, 2, 3, 4] * 50, "x": numbers})
     explainer = limes.TabularExplainer(lambda t: t["n"].to_numpy() * 1.0, X, max_calls=256, control="none")
-    context = explainer.diagnostic_context(explainer(X.iloc[:4]), output=np.zeros(4, dtype=int), calls=None)
+    context = explainer._diagnostic_context(explainer(X.iloc[:4]), output=np.zeros(4, dtype=int), calls=None)
     np.testing.assert_array_equal(context.rows, explainer._model.table.encode(X.iloc[:4]))
 
 

@@ -25,8 +25,8 @@ def test_all_cells_at_once_are_each_cell_as_the_rows_own(model, options):
     model.fit(X, Y > 0 if isinstance(model, LogisticRegression) else Y)
     explainer = limes.TabularExplainer(model, X, categorical=[3], **options)
     explanation = explainer(X[:3])
-    context = explainer.diagnostic_context(explanation, output=np.zeros(3, dtype=np.int64), calls=None)
-    alone = replace(context, source=ExactSource(explainer.model_at(X[:1])[0].bound.expectation))
+    context = explainer._diagnostic_context(explanation, output=np.zeros(3, dtype=np.int64), calls=None)
+    alone = replace(context, source=ExactSource(explainer._model_at(X[:1])[0].bound.expectation))
     binned = np.flatnonzero(context.binned)
     places = [(j, b) for j in binned for b in range(context.family.marginals[j].cells.count)]
     assert len(places) > 8

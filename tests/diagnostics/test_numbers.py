@@ -112,7 +112,7 @@ def test_limes_printed_coefficients_are_the_ridge_explanation():
 def test_effective_sample_size_is_that_of_weighted_rows(weights):
     X = np.random.default_rng(3).normal(size=(200, 3))
     explainer = limes.TabularExplainer(linear([1.0, 1.0, 1.0]), X, weights=weights, bandwidth=0.7)
-    context = explainer.diagnostic_context(explainer(X[:1]), output=np.zeros(1, dtype=int), calls=None)
+    context = explainer._diagnostic_context(explainer(X[:1]), output=np.zeros(1, dtype=int), calls=None)
     share = limes.diagnose(explainer(X[:1])).rows[0].diagnostics["sample size"].share
     # rows of the law without weights, weighed afterwards
     far = context.designs(np.inf)[0]

@@ -17,7 +17,7 @@ from limes.models import forms
 def family():
     rng = np.random.default_rng(0)
     x = np.column_stack([rng.normal(size=(400, 3)), rng.integers(0, 3, 400), np.arange(400) % 300])
-    return limes.TabularExplainer(lambda t: t[:, 0], x, categorical=[3, 4]).model_at(x)[0].family, x
+    return limes.TabularExplainer(lambda t: t[:, 0], x, categorical=[3, 4])._model_at(x)[0].family, x
 
 
 def at_bandwidth(family: ProductFamily, bandwidth: float) -> ProductFamily:

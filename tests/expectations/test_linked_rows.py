@@ -60,7 +60,7 @@ def family_and_rows(options):
     rows = table.sample(7, random_state=1).reset_index(drop=True)
     rows.loc[0, "line"], rows.loc[1, "curve"] = 9.0, -6.0  # far out, so that their ranges differ
     rows.loc[2:3, ["holes", "steps with holes"]] = [[np.nan, 0.1], [0.4, np.nan]]
-    model, matrix = explainer.model_at(rows)
+    model, matrix = explainer._model_at(rows)
     return model.family, matrix
 
 
@@ -166,7 +166,7 @@ def test_smooth_weights_over_training_values_by_enumeration():
     x = rng.normal(size=(40, 2)) * [1.0, 1e3]
     x[:6, 1] = np.nan
     options = {"weights": "euclidean", "law": "empirical", "bandwidth": 0.8}
-    family = limes.TabularExplainer(lambda rows: rows[:, 0], x, **options).model_at(x)[0].family
+    family = limes.TabularExplainer(lambda rows: rows[:, 0], x, **options)._model_at(x)[0].family
     curve = Filled(Identity(), np.array([1e-3]), np.array([0.7]))
     form = forms.Linked(forms.Additive([Identity(), curve], intercept=-0.4), "logistic")
     rows = np.array([x[0], x[10], x[20], [5.0, x[11, 1]]])
@@ -192,7 +192,7 @@ def test_slopes_by_hermite_quadrature():
     explainer = limes.TabularExplainer(lambda rows: rows[:, 0], x, bins=None, bandwidth=bandwidth)
     exact = LinkedExpectation(forms.Linked(forms.Linear([1.7], -4.0), "logistic"))
     rows = np.array([[2.0], [9.0]])
-    family = explainer.model_at(rows)[0].family
+    family = explainer._model_at(rows)[0].family
     moments = at(exact, family, rows)
     node, weight = np.polynomial.hermite_e.hermegauss(180)
     weight /= weight.sum()

@@ -129,10 +129,10 @@ def test_a_bad_cell_beside_a_new_category_does_not_refuse_the_category_for_ever(
 
 def test_another_design_of_a_reproducible_explainer_is_reproducible():
     X, y = load_diabetes(return_X_y=True)
-    explainer = limes.TabularExplainer(SVR().fit(X, y), X).reproducible.with_design(bins=2)
+    explainer = limes.TabularExplainer(SVR().fit(X, y), X).reproducible._with_design(bins=2)
     whole = explainer(X[:50]).coefficients.values
     assert np.array_equal(whole, np.concatenate([explainer(row).coefficients.values for row in X[:50]]))
-    assert explainer.reproducible.design_options["bins"] == 2
+    assert explainer.reproducible._design_options["bins"] == 2
 
 
 def test_limes_call_explains_the_function_that_is_passed():

@@ -257,12 +257,11 @@ def test_options_that_the_joint_law_refuses(diabetes, forest, options, message):
         limes.TabularExplainer(forest, X, **{"law": "joint", **options})
 
 
-def test_designs_are_compared_for_independent_columns_only_and_bandwidths_for_both(diabetes, forest):
+def test_designs_are_compared_for_independent_columns_only(diabetes, forest):
     X, _ = diabetes
     explainer = limes.TabularExplainer(forest, X, law="joint")
     with pytest.raises(InputError, match="bins=None"):
         limes.suggest_design(explainer, X.iloc[:1])
-    assert limes.suggest_bandwidth(explainer, X.iloc[:1]).bandwidth > 0
 
 
 def test_tables_and_categories():

@@ -522,7 +522,7 @@ def test_another_design_is_reproducible_by_itself(diabetes):
     X, _, model = diabetes
     explainer = limes.TabularExplainer(model, X)
     quartiles = explainer.reproducible(X.iloc[:2])
-    other = explainer.with_design(bins="decile")
+    other = explainer._with_design(bins="decile")
     deciles = other.reproducible(X.iloc[:2])
     assert deciles.conditions == other(X.iloc[:2]).conditions != quartiles.conditions
     np.testing.assert_allclose(deciles.coefficients.values, other(X.iloc[:2]).coefficients.values, rtol=1e-9)

@@ -78,8 +78,8 @@ def test_the_work_goes_to_each_worker_once(source, explainer, tmp_path, cluster,
     loads = tmp_path / "loads"
 
     class Counted:
-        feature_names, reproducible, has_rules = explainer.feature_names, explainer.reproducible, False
-        wanted_contributions = False
+        feature_names, reproducible, _has_rules = explainer.feature_names, explainer.reproducible, False
+        _wanted_contributions = False
 
         def __setstate__(self, state):
             with loads.open("a") as file:
@@ -153,7 +153,7 @@ def test_a_model_that_workers_cannot_load_is_reported(source, explainer, tmp_pat
     exec("class Model:\n    def predict(self, X):\n        return X['age']", module.__dict__)  # noqa: S102
     module.Model.__module__ = "only_here"
     monkeypatch.setitem(sys.modules, "only_here", module)
-    X = explainer.diagnostic_context  # any part of an explainer will do
+    X = explainer._diagnostic_context  # any part of an explainer will do
     assert X
     foreign = limes.TabularExplainer(
         module.Model(), load_diabetes(as_frame=True).data.iloc[:, :5], control="none"

@@ -19,5 +19,5 @@ explainer = limes.TabularExplainer(model, X)
 explainer(X.iloc[[3]]).plot.bandwidth(max_features=5)
 
 # %%
-# ``limes.suggest_bandwidth`` chooses one, by locality, fidelity and stability:
-limes.suggest_bandwidth(explainer, X.iloc[:10]).plot()
+# ``limes.suggest_design`` compares bandwidths and bins, by what they miss of the predictions:
+print(limes.suggest_design(explainer, X.iloc[:10]))

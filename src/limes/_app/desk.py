@@ -140,7 +140,7 @@ class Desk:
 
     @cached_property
     def _model(self) -> TabularModel:
-        return self.explainer.model_at(self._native(self.start))[0]
+        return self.explainer._model_at(self._native(self.start))[0]  # noqa: SLF001
 
     @cached_property
     def _controls(self) -> list[Control]:
@@ -171,7 +171,7 @@ class Desk:
         return nw.from_native(self.rows, eager_only=True)[position : position + 1].to_native()
 
     def _encoded(self, position: int) -> Any:
-        return self.explainer.model_at(self._native(position))[1]
+        return self.explainer._model_at(self._native(position))[1]  # noqa: SLF001
 
     def _matrix(self, values: Any, output: Any) -> Any:
         """Return the values as a row of the table, after a check of the question."""

@@ -109,7 +109,7 @@ def diagnose(
             "limes.TabularExplainer(model, background)(rows)"
         )
     explainer = explainer if explainer is not None else explanation.explainer
-    if not hasattr(explainer, "diagnostic_context"):
+    if not hasattr(explainer, "_diagnostic_context"):
         if explanation.certificates:
             raise InputError("diagnose has no diagnostics of rules: explanation.certificate has their errors")
         raise InputError(
@@ -120,7 +120,7 @@ def diagnose(
     with progress_bar(len(explanation), "diagnosing", unit="rows", shown=progress) as bar:
         for start in range(0, len(explanation), _BLOCK):
             block = slice(start, start + _BLOCK)
-            context: DiagnosticContext = explainer.diagnostic_context(
+            context: DiagnosticContext = explainer._diagnostic_context(  # noqa: SLF001
                 explanation[block], output=positions[block], calls=calls
             )
             results = {name: diagnostic(context) for name, diagnostic in _BY_CONTEXT[type(context)].items()}
@@ -137,7 +137,7 @@ def diagnose(
 
 def _exact_additive(explanation: Explanation, explainer: Any) -> Floats:
     """R² of whole effects, (n, k), NaN where it has no closed form."""
-    if explanation.fit is None and explanation.method == "exact" and hasattr(explainer, "model_at"):
+    if explanation.fit is None and explanation.method == "exact" and hasattr(explainer, "_model_at"):
         # that of a file has no effects
         explanation = explainer(explanation.data, progress=False)[..., list(explanation.output_names)]
     return additive_at(explanation)[0]

@@ -102,7 +102,7 @@ class SurrogateFit:
                 ),
                 advice=(
                     "Read coefficients as contrasts of averages, not as a description of the model: it "
-                    "combines features. A narrower bandwidth may fit better; limes.suggest_bandwidth "
+                    "combines features. A narrower bandwidth may fit better; limes.suggest_design "
                     "compares them."
                 ),
             )

@@ -527,7 +527,7 @@ _MEANING = "contribution to the prediction when the {} is shown, the mean over a
 
 
 class _Undiagnosed:
-    def diagnostic_context(self, explanation: Any, **_: Any) -> Any:  # noqa: ARG002 - as explainers have it
+    def _diagnostic_context(self, explanation: Any, **_: Any) -> Any:  # noqa: ARG002 - as explainers have it
         raise InputError(
             "limes.diagnose examines LIME's coefficients, and these are contributions: explain without "
             "hierarchy=True"

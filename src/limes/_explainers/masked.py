@@ -348,7 +348,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         return item
 
     def _diagnosable(self, item: Item) -> Any:
-        """The object whose ``diagnostic_context`` diagnoses call."""
+        """The object whose ``_diagnostic_context`` diagnoses call."""
         return ExplainedItem(self, item)
 
     @property
@@ -674,7 +674,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         )
 
     @one_blas_thread()
-    def _diagnostic_context(
+    def _context_of(
         self, item: Item, explanation: Explanation, output: Ints, calls: int | None
     ) -> SubsetContext:
         finite = (
@@ -708,8 +708,8 @@ class ExplainedItem(Generic[Item]):
     explainer: MaskedExplainer[Item]
     item: Item
 
-    def diagnostic_context(
+    def _diagnostic_context(
         self, explanation: Explanation, *, output: Ints, calls: int | None
     ) -> SubsetContext:
         explainer = self.explainer
-        return explainer._diagnostic_context(self.item, explanation, output, calls)  # noqa: SLF001 - part of it
+        return explainer._context_of(self.item, explanation, output, calls)  # noqa: SLF001 - part of it

@@ -242,7 +242,7 @@ class TabularExplainer(Described):
             # the design that fits best at some rows of the background
             few = few_rows(self._background.matrix)[:: 1 if self.method == "exact" else 8]
             suggestion = suggest_design(self, self._background.decode(few))
-            vars(self).update(vars(self.with_design(**suggestion.options)), _suggestion=suggestion)
+            vars(self).update(vars(self._with_design(**suggestion.options)), _suggestion=suggestion)
 
     @property
     def suggestion(self) -> DesignSuggestion | None:
@@ -250,8 +250,8 @@ class TabularExplainer(Described):
         return self._suggestion
 
     def _facts(self) -> Mapping[str, Any]:
-        reading = self._model.bound
-        return {**self._model.provenance, "outputs": ", ".join(reading.outputs), "reason": reading.reason}
+        bound = self._model.bound
+        return {**self._model.provenance, "outputs": ", ".join(bound.outputs), "reason": bound.reason}
 
     @property
     def method(self) -> Method:
@@ -285,14 +285,14 @@ class TabularExplainer(Described):
         """
         self._model.bound.fill_pool(progress_of(shown=progress), check_count("workers", workers))
 
-    def typical(self) -> Any:
+    def _typical_row(self) -> Any:
         """Return a row of the background, as a frame of its kind."""
         return self._background.decode(self._background.matrix[:1])
 
-    has_rules = False
+    _has_rules = False
 
     @cached_property
-    def shown_outputs(self) -> list[int]:
+    def _shown_outputs(self) -> list[int]:
         """Positions of the outputs that are shown: of two classes the second, positive one, else all."""
         if len(self._model.bound.outputs) == 1:
             return [0]
@@ -303,12 +303,12 @@ class TabularExplainer(Described):
             return shown_of(bound.predict_all(self._background.matrix[:most]))
 
     @property
-    def wanted_contributions(self) -> str | bool:
+    def _wanted_contributions(self) -> str | bool:
         """The option ``contributions``: "auto", True or False."""
         return self._options.sampling.contributions
 
     @property
-    def has_quick_contributions(self) -> bool:
+    def _has_quick_contributions(self) -> bool:
         """Whether rows have exact contributions within about two milliseconds: long tables show these."""
         return self._model.has_quick_contributions
 
@@ -318,7 +318,7 @@ class TabularExplainer(Described):
         return self._background.names
 
     @property
-    def column_keys(self) -> Mapping[str, Any]:
+    def _column_keys(self) -> Mapping[str, Any]:
         """The table's own names of the columns, by their texts."""
         return dict(zip(self._background.names, self._background.keys.names, strict=True))
 
@@ -567,7 +567,7 @@ class TabularExplainer(Described):
         vars(other).update(_is_reproducible=True, _errors="raise", _model=self._model.reproducible())
         return other
 
-    def with_design(
+    def _with_design(
         self,
         *,
         bins: Any,
@@ -587,8 +587,8 @@ class TabularExplainer(Described):
             sampling = replace(sampling, contributions=contributions)
         options = replace(self._options, bins=bins, bandwidth=present, sampling=sampling)
         other = copy(self)
-        reading = self._model.bound
-        compared = reading if is_trial and reading.form is not None else None
+        bound = self._model.bound
+        compared = bound.read if is_trial and bound.form is not None else None
         # a form that was compared is about the columns as they were read
         table = self._background if compared is None else self._model.table
         model = TabularModel.fit(self._explained, table, options, compared=compared, calls=self._named)
@@ -598,7 +598,7 @@ class TabularExplainer(Described):
         return other
 
     @property
-    def design_options(self) -> dict[str, Any]:
+    def _design_options(self) -> dict[str, Any]:
         """The options ``bins`` and ``bandwidth``, with the number that the default stands for."""
         return {"bins": self._options.bins, "bandwidth": float(self._model.family.weights.bandwidth)}
 
@@ -607,13 +607,13 @@ class TabularExplainer(Described):
         with self._probed.counting():
             return self._current(X)
 
-    def model_at(self, X: Any) -> tuple[TabularModel, Floats]:
+    def _model_at(self, X: Any) -> tuple[TabularModel, Floats]:
         """Return the present model, and rows ``X`` encoded, (n, d)."""
         model, encoded, _ = self._looked_at(X)
         return model, encoded.matrix
 
     @property
-    def has_codes(self) -> bool:
+    def _has_codes(self) -> bool:
         """Whether columns have codes of missing values, which have no slopes."""
         return bool(self._options.missing)
 
@@ -644,10 +644,10 @@ class TabularExplainer(Described):
             return model.law.features(model.law.cells(rows))
         return FeatureNumbers.stacked([model.law.at(row) for row in rows])
 
-    def diagnostic_context(
+    def _diagnostic_context(
         self, explanation: Explanation, *, output: Ints, calls: int | None
     ) -> TableContext:
-        """Return what ``limes.diagnose`` and ``limes.suggest_bandwidth`` examine of an ``explanation``.
+        """Return what ``limes.diagnose`` examines of an ``explanation``.
 
         ``output`` (n,) are positions, ``calls`` the budget a row.
 

@@ -254,7 +254,7 @@ class TextExplainer(MaskedExplainer[Document]):
         several = None if isinstance(texts, str | bytes | bytearray) else _as_list(texts)
         return self._explain(texts, several, progress=progress, workers=workers)
 
-    def diagnostic_context(
+    def _diagnostic_context(
         self, explanation: Explanation, *, output: Ints, calls: int | None
     ) -> SubsetContext:
         """Return what ``limes.diagnose`` examines of an explained text.
@@ -262,7 +262,7 @@ class TextExplainer(MaskedExplainer[Document]):
         Of an ``explanation``, the position of each row's ``output``, and the budget of ``calls``.
         """
         text = self._parse(explanation.provenance.get("text", ""))
-        return self._diagnostic_context(text, explanation, output, calls)
+        return self._context_of(text, explanation, output, calls)
 
     def _units(self, item: Document) -> Words | None:
         return Words.of(item.word, _sentences_of(item)) if self._hierarchy else None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from limes._checks import is_count
+from limes._checks import check_choice, is_count
 from limes._explanation import json
 from limes._explanation.attribution import (
     COEFFICIENT_AXES,
@@ -583,6 +583,49 @@ class Explanation(Page):
     def to_json(self, path: str | Path | None = None) -> str:
         """Return strictly valid JSON, and write it to `path` if given; see `limes._explanation.json`."""
         return write_text(json.dumps(self._fields()), path)
+
+    def to_html(
+        self,
+        path: str | Path | None = None,
+        *,
+        kind: Literal["card", "report", "decision"] = "card",
+        **options: Any,
+    ) -> str:
+        """Return a self-contained page, and write it to `path` if given.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write.
+        kind : "card", "report" or "decision"
+            "card": pictures of up to a few rows, without any script. "report": all rows, to search, sort and
+            compare, see :meth:`to_report`. "decision": a sheet of paper about one row, see
+            :func:`limes.decision_page`.
+        options
+            Those of the report or of the decision's page; a card has none.
+
+        Raises
+        ------
+        InputError
+            If there is no such kind, a card is given options, or the folder does not exist.
+
+        Examples
+        --------
+        >>> import limes
+        >>> X = [[0.0], [1.0], [2.0], [3.0]]
+        >>> explanation = limes.TabularExplainer(lambda X: X[:, 0], X)([[1.0]])
+        >>> "Approved" in explanation.to_html(kind="decision", decision="Approved")
+        True
+        """
+        check_choice("kind", kind, ("card", "report", "decision"))
+        if kind == "report":
+            return self.to_report(path, **options)
+        if kind == "decision":
+            page: str = drawer("html").decision_page(self, path, **options)
+            return page
+        if options:
+            raise InputError(f"to_html({', '.join(options)}=): a card has no options; pass kind='report'")
+        return super().to_html(path)
 
     def to_report(
         self,

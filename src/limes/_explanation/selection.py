@@ -94,7 +94,7 @@ def feature_names_of(explanation: Any) -> Names:
 
     Words are no names of columns: they may be numbers, and whole numbers are positions then.
     """
-    keys: Mapping[str, Any] = getattr(explanation.explainer, "column_keys", {})
+    keys: Mapping[str, Any] = getattr(explanation.explainer, "_column_keys", {})
     by_text = not any(fact in explanation.provenance for fact in _OF_INPUTS)
     return Names([keys.get(name, name) for name in explanation.feature_names], by_text=by_text)
 

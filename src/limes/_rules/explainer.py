@@ -315,7 +315,7 @@ class SparseExplainer(Described):
         """How E[s f] is computed: "exact" or "sampled"."""
         return self._model.method
 
-    has_rules = True
+    _has_rules = True
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -340,7 +340,7 @@ class SparseExplainer(Described):
     def fill_pool(self, *, progress: bool = True) -> None:
         """Do nothing, whatever ``progress`` is: no answers are shared between rows."""
 
-    def typical(self) -> Any:
+    def _typical_row(self) -> Any:
         """Return a row like those to explain."""
         return self._rows.decode(self._rows.checked_rows(len(self.feature_names))[:1])
 

@@ -15,7 +15,6 @@ from rich.padding import Padding
 from rich.text import Text
 
 from limes._arrays import is_constant
-from limes._diagnostics.bandwidth import CURVES
 from limes._explanation.drawing import Card
 from limes._explanation.wording import (
     CONFIDENCE,
@@ -34,7 +33,6 @@ from limes._show.axes import (
     Scale,
     axes_or_new,
     error_bars,
-    ink,
     legend,
     log_ticks,
     plain_frame,
@@ -52,7 +50,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from limes._arrays import Floats
-    from limes._diagnostics.bandwidth import BandwidthPath, Suggestion
+    from limes._diagnostics.bandwidth import BandwidthPath
     from limes._diagnostics.diagnosis import Diagnosis, RowDiagnosis
     from limes._diagnostics.finding import Finding
     from limes._diagnostics.summary import Summary
@@ -341,24 +339,6 @@ def draw_path(path: BandwidthPath, ax: Axes | None = None, max_features: int = 6
     axes.set_ylabel("coefficient", fontsize=9)
     set_title(axes, f"{shorten(path.row.title or path.row.output, 40)}: coefficients by bandwidth")
     plain_frame(axes, 8.5)
-    return axes
-
-
-def draw_suggestion(suggestion: Suggestion, ax: Axes | None = None) -> Axes:
-    axes = axes_or_new(ax, (7.0, 4.0))
-    x = suggestion.bandwidths
-    curves = [np.clip(getattr(suggestion, name), 0.0, 1.0) for name in CURVES]
-    for curve, colour in zip(curves, COLOURS, strict=False):
-        axes.plot(x, curve, color=colour, linewidth=1.8)
-    ends = [float(curve[np.isfinite(curve)][-1]) for curve in curves]
-    _name_ends(axes, x, spread_labels(ends, 0.055), CURVES, 9)
-    axes.axvline(suggestion.bandwidth, color=ink(), linewidth=1.2)
-    axes.text(suggestion.bandwidth, 1.02, "suggested", fontsize=8.5, ha="center")
-    if np.isfinite(suggestion.current):
-        axes.axvline(suggestion.current, color="#888888", linewidth=1.0, linestyle=(0, (4, 3)))
-    _bandwidth_axis(axes, x, "in use")
-    axes.set_ylim(0.0, 1.0)
-    plain_frame(axes, 9)
     return axes
 
 

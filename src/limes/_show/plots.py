@@ -427,10 +427,10 @@ class Plots:
 
         one_row = self.explanation[row]
         _refuse_empty(one_row)
-        if not hasattr(one_row.explainer, "diagnostic_context"):
+        if not hasattr(one_row.explainer, "_diagnostic_context"):
             raise InputError("plot.bandwidth() needs the explainer: plot what it returned, not a file")
         position = np.array([output_position(one_row, output)])
-        context = one_row.explainer.diagnostic_context(one_row, output=position, calls=None)
+        context = one_row.explainer._diagnostic_context(one_row, output=position, calls=None)  # noqa: SLF001
         axes = draw_path(paths(context)[0], ax, max_features)
         if title is not None:
             wrapped_title(axes, title)

@@ -520,7 +520,7 @@ def _at_bandwidths(
 ) -> tuple[Floats, int, Floats]:
     """Return bandwidths (G,), the current one's position, and exact coefficients (n, d, k, G)."""
     explainer = explanation.explainer
-    if explainer is None or not hasattr(explainer, "diagnostic_context"):
+    if explainer is None or not hasattr(explainer, "_diagnostic_context"):
         raise InputError("it comes from a file, or its explainer has no bandwidth.")
     if explanation.method != "exact":
         raise InputError("the model was sampled, not read.")
@@ -534,7 +534,7 @@ def _at_bandwidths(
             columns = []
             for output in outputs:
                 chosen = np.full(len(rows), output)
-                context = explainer.diagnostic_context(rows, output=chosen, calls=None)
+                context = explainer._diagnostic_context(rows, output=chosen, calls=None)  # noqa: SLF001
                 if not isinstance(context.source, ExactSource):
                     raise InputError("other bandwidths would need more calls of the model.")
                 paths = context.source.path(context, bandwidths)

@@ -228,13 +228,13 @@ def account_of(explainer: Explainer, contributions: Wanted) -> Account:
     """Which contributions a table has that is explained with this option."""
     if not isinstance(contributions, bool):
         check_choice("contributions", contributions, ("auto",))
-    if explainer.has_rules:
+    if explainer._has_rules:  # noqa: SLF001
         if contributions is True:
             raise InputError("contributions=True: a rule has no contributions; use a TabularExplainer")
         return "none"
-    wanted = explainer.wanted_contributions if contributions == "auto" else contributions
+    wanted = explainer._wanted_contributions if contributions == "auto" else contributions  # noqa: SLF001
     if wanted == "auto":
-        return "exact" if explainer.has_quick_contributions else "none"
+        return "exact" if explainer._has_quick_contributions else "none"  # noqa: SLF001
     return "all" if wanted else "none"
 
 
@@ -247,7 +247,7 @@ def schema_of(explainer: Explainer, layout: str, account: Account) -> dict[str, 
     else:
         cells = {"feature": _TEXT, "condition": _TEXT, **dict.fromkeys(kinds, _FLOAT)}
     base = {} if account == "none" else {"base": _FLOAT}
-    rule = {"rule": _TEXT} if explainer.has_rules else {}
+    rule = {"rule": _TEXT} if explainer._has_rules else {}  # noqa: SLF001
     first = {"output": _TEXT, "prediction": _FLOAT, **_FIT}
     return {**first, **base, "intercept": _FLOAT, **rule, **cells, **_LAST}
 
@@ -265,7 +265,7 @@ def numbers_of(lines: Any, kind: str, features: Sequence[str]) -> Floats | None:
 
 def features_of(explainer: Explainer) -> list[Any]:
     """The names of an explainer's columns: those of the user's table, where it knows them."""
-    keys: Mapping[str, Any] = getattr(explainer, "column_keys", {})
+    keys: Mapping[str, Any] = getattr(explainer, "_column_keys", {})
     return [keys.get(name, name) for name in explainer.feature_names]
 
 
@@ -344,7 +344,7 @@ def _explained(
         try:
             explanation = explainer(nw.maybe_reset_index(some).to_native(), progress=False)
             if outputs == "shown" and len(explanation.output_names) == 2:
-                explanation = explanation[..., explainer.shown_outputs]
+                explanation = explanation[..., explainer._shown_outputs]  # noqa: SLF001
             yield positions, _Explained.of(explanation, account)
         except CellError as error:
             for position, reason in error.rows.items():

@@ -152,7 +152,7 @@ class Work:
     def background_error(self) -> str:
         """Explain a row of the background, and return why it failed; empty if it did not."""
         try:
-            self.explainer.reproducible(self.explainer.typical(), progress=False)
+            self.explainer.reproducible(self.explainer._typical_row(), progress=False)  # noqa: SLF001
         except LimesError as error:
             return error_text(f"{type(error).__name__}: {error}")
         return ""

@@ -227,7 +227,7 @@ def test_fidelity_is_that_of_many_draws(name, options):
 def test_half_of_the_pool_serves_where_it_is_enough_and_all_of_it_where_not(bandwidth):
     """Against weighted means over all rows of the pool, which have 1,024 effective ones or more."""
     explainer = limes.TabularExplainer(RandomForestRegressor(5, random_state=0).fit(X, Y), X)
-    model, rows = explainer.with_design(bins="quartile", bandwidth=bandwidth).model_at(X[:40])
+    model, rows = explainer._with_design(bins="quartile", bandwidth=bandwidth)._model_at(X[:40])
     pool = weighted_rows.FormPool(model.family, lambda x: model.bound.predict(x).reshape(len(x), 1), seed=0)
     cells = model.family.cells(rows)
     curves = np.zeros((*cells.shape, max(law.cells.count for law in model.family.marginals), 1))
@@ -543,7 +543,7 @@ def test_variances_of_many_rows_of_a_sum_are_those_of_each(bandwidth):
     rng = np.random.default_rng(0)
     x = np.column_stack([rng.normal(size=(300, 3)), rng.integers(0, 5, 300)])
     explainer = limes.TabularExplainer(lambda t: t[:, 0], x, categorical=[3], bandwidth=bandwidth)
-    family = explainer.model_at(x)[0].family
+    family = explainer._model_at(x)[0].family
     several = forms.Linear(np.column_stack([[1.0, -2.0, 0.5, 0.1], [0.0, 3.0, 1.0, 1.0]]), np.ones(2))
     one = forms.Additive([np.sin, np.square, np.cos, lambda t: 1.0 * (t == 2.0)])
     cells, draws = family.cells(x), family.at(x[0]).draw(rng.random((200_000, 4)))[0]

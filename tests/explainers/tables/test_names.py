@@ -120,7 +120,6 @@ def test_explainers_have_a_face():
     rows = X.iloc[:2]
     for other in (
         limes.summary(explainer(X.iloc[:9])),
-        limes.suggest_bandwidth(explainer, rows),
         limes.suggest_design(explainer, rows),
     ):
         assert "<table>" in other._repr_html_()

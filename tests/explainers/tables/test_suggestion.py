@@ -34,12 +34,12 @@ def test_the_winner_is_the_design_that_fits_the_model(y, expected):
     assert expected in str(suggestion)
     assert suggestion.reason in repr(suggestion)
     for options, own_fidelity in zip(suggestion.candidates, suggestion.own_fidelity, strict=True):
-        fidelity = explainer.with_design(**options)(X[:4], progress=False).fidelity
+        fidelity = explainer._with_design(**options)(X[:4], progress=False).fidelity
         assert own_fidelity == pytest.approx(np.median(fidelity), rel=1e-9)
 
 
 def features_at(explainer, row, x):
-    model, rows = explainer.model_at(row)
+    model, rows = explainer._model_at(row)
     return model.features_at(rows[0], x)
 
 
@@ -52,7 +52,7 @@ def test_numbers_are_those_of_fresh_draws_and_of_the_rows():
         f = model.predict(x)
         away = model.predict(X[[i]])[0] - f.mean()
         for at, options in enumerate(suggestion.candidates):
-            other = explainer.with_design(**options)
+            other = explainer._with_design(**options)
             explanation = other(X[[i]], progress=False)
             g = (
                 explanation.coefficients.intercepts[0]
@@ -75,7 +75,7 @@ def test_the_winner_fits_best_of_those_that_miss_no_more():
     assert suggestion.miss[best] <= suggestion.miss[0]
     assert suggestion.other_side[best] <= suggestion.other_side[0]
     misses = [
-        np.abs(explainer.with_design(**options)(X[:60], progress=False).coefficients.local_errors)
+        np.abs(explainer._with_design(**options)(X[:60], progress=False).coefficients.local_errors)
         for options in suggestion.candidates
     ]
     for at, its in enumerate(misses):
@@ -100,7 +100,7 @@ def test_new_rows_are_missed_no_more_than_by_the_default(kind):
     suggestion = limes.suggest_design(explainer, table[::2][:100])
     rows = table[1::2][:150]
     missed, sides = [], []
-    for each in (explainer, explainer.with_design(**suggestion.options)):
+    for each in (explainer, explainer._with_design(**suggestion.options)):
         explanation = each(rows, progress=False)
         f, g = (
             numbers.reshape(len(rows), -1)[:, -1]
@@ -121,7 +121,7 @@ def test_the_noise_is_that_of_weighted_fits():
     for name in ("two bins", "quartiles"):
         at, fits = suggestion.names.index(name), []
         bins = suggestion.candidates[at]["bins"]
-        unweighted = explainer.with_design(bins=bins, bandwidth=np.inf).design(X[0])
+        unweighted = explainer._with_design(bins=bins, bandwidth=np.inf).design(X[0])
         for seed in range(40):
             x, z = unweighted.draw(np.random.default_rng(seed).random((5000, 4)))
             root = np.exp(-(1.0 - z).sum(axis=1) / 4)  # √π at ν = 1
@@ -164,10 +164,10 @@ def test_a_form_is_compared_with_its_model_once_and_not_for_every_design(monkeyp
         return predict_proba(self, rows)
 
     monkeypatch.setattr(LogisticRegression, "predict_proba", counted)
-    explainer.with_design(bins="decile")
+    explainer._with_design(bins="decile")
     assert sizes
     sizes.clear()
-    explainer.with_design(bins="decile", is_trial=True)
+    explainer._with_design(bins="decile", is_trial=True)
     assert not sizes
 
 
@@ -305,7 +305,7 @@ def test_shared_draws_have_the_moments_of_every_row(options):
     x = X.copy()
     x[::5, 2] = np.nan
     x[:, 3] = np.round(x[:, 3])
-    family = limes.TabularExplainer(lambda t: t[:, 0], x, categorical=[3], **options).model_at(x)[0].family
+    family = limes.TabularExplainer(lambda t: t[:, 0], x, categorical=[3], **options)._model_at(x)[0].family
     rows = x[:24]
     if "hold" in options:
         rows[:, 1] = np.where(np.arange(24) % 2, 0.3, -0.7)

@@ -262,16 +262,16 @@ def suggest_design(explainer: Any, X: Any, *, max_calls: int | None = None) -> D
     >>> limes.suggest_design(explainer, X.iloc[:3]).name
     'slopes'
     """
-    if not hasattr(explainer, "with_design"):
+    if not hasattr(explainer, "_with_design"):
         raise InputError("suggest_design needs a TabularExplainer")
     most = None if max_calls is None else check_count("max_calls", max_calls)
-    model, rows = explainer.model_at(X)
+    model, rows = explainer._model_at(X)  # noqa: SLF001
     is_read = model.bound.expectation.method == "exact"
     compared = _ByForm(explainer, X, model, rows) if is_read else _ByAnswers(explainer, model, rows, most)
-    present = explainer.design_options
+    present = explainer._design_options  # noqa: SLF001
     as_is = compared.judge(_name(present["bins"]), **present)
     others = {name: bins for name, bins in _BINS.items() if name != as_is.name}
-    if explainer.has_codes:
+    if explainer._has_codes:  # noqa: SLF001
         others.pop("slopes", None)
     every = [as_is, *(compared.judge(name, bins, present["bandwidth"]) for name, bins in others.items())]
 
@@ -349,10 +349,10 @@ class _ByForm:
 
     def judge(self, name: str, bins: Any, bandwidth: float) -> _Judged:
         # only coefficients are judged
-        explainer = self._explainer.with_design(
+        explainer = self._explainer._with_design(  # noqa: SLF001
             bins=bins, bandwidth=bandwidth, contributions=False, is_trial=True
         )
-        explanation, (model, rows) = explainer(self._X, progress=False), explainer.model_at(self._X)
+        explanation, (model, rows) = explainer(self._X, progress=False), explainer._model_at(self._X)  # noqa: SLF001
         n, places = len(self._places), self._places
         some = explanation[places]
         values, intercepts = (
@@ -371,7 +371,7 @@ class _ByForm:
         )
         return _Judged.of(
             name,
-            explainer.design_options,
+            explainer._design_options,  # noqa: SLF001
             model.row_warnings,
             (explanation.predictions, explanation.coefficients.surrogate_predictions),
             self._spread,
@@ -398,10 +398,10 @@ class _ByAnswers:
         self._families: dict[tuple[Any, float], ProductFamily] = {}
         self._designs: dict[tuple[ProductFamily, int], ProductDesign] = {}  # at rows, by their positions
         self._all_rows = rows
-        present = explainer.design_options
+        present = explainer._design_options  # noqa: SLF001
         bandwidths = [present["bandwidth"] * min(_BANDWIDTHS), present["bandwidth"]]
         families = [self._family(present["bins"], bandwidth) for bandwidth in bandwidths]
-        if not explainer.has_codes:
+        if not explainer._has_codes:  # noqa: SLF001
             families.append(self._family(None, present["bandwidth"]))
         # evenly spread rows around which all designs have draws enough
         n = min(len(rows), _MOST_ROWS)
@@ -472,7 +472,7 @@ class _ByAnswers:
         """Columns that trees may split, given answers f (m, k) to rows x (m, d)."""
         if x.shape[1] <= _MOST_CONTROLLED:
             return np.arange(x.shape[1])
-        quartiles = self._family("quartile", self._explainer.design_options["bandwidth"])
+        quartiles = self._family("quartile", self._explainer._design_options["bandwidth"])  # noqa: SLF001
         return np.flatnonzero(strongest(quartiles.marginals, quartiles.cells(x), f))
 
     def judge(self, name: str, bins: Any, bandwidth: float) -> _Judged:

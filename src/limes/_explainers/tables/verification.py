@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -120,6 +120,11 @@ class BoundTable(VerifiedForm):
     checks: AnswerCount  # what was asked before any row was explained
     # what samples rows that the exact expectation refuses, from the form, with method="auto"
     fallback: PooledExpectation | SampledExpectation | None = None
+
+    @property
+    def read(self) -> VerifiedForm:
+        """What was read, on no background."""
+        return VerifiedForm(**{each.name: getattr(self, each.name) for each in fields(VerifiedForm)})
 
     @property
     def predict(self) -> Predict:

@@ -542,7 +542,7 @@ class _RenamedExplainer:
     features: tuple[str, ...]
     outputs: tuple[str, ...]
 
-    def diagnostic_context(
+    def _diagnostic_context(
         self, explanation: LimesExplanation, *, output: Ints, calls: int | None
     ) -> DiagnosticContext:
         from limes._diagnostics.finding import row_outputs
@@ -550,5 +550,5 @@ class _RenamedExplainer:
         original = changed(
             explanation, feature_names=self.features, output_names=self.outputs, explainer=self.explainer
         )
-        context: DiagnosticContext = self.explainer.diagnostic_context(original, output=output, calls=calls)
+        context: DiagnosticContext = self.explainer._diagnostic_context(original, output=output, calls=calls)  # noqa: SLF001
         return replace(context, row_outputs=row_outputs(explanation, output))
