@@ -29,7 +29,7 @@ test-lowest:
 	$(LOWEST)/bin/pip install --quiet $$($(PYTHON) tools/requirements.py --lowest pandas scale images)
 	$(LOWEST)/bin/pip install --quiet --no-deps --editable .
 	PYTHONWARNINGS=default $(LOWEST)/bin/pytest -W ignore::DeprecationWarning -W ignore::FutureWarning -m '' \
-		'tests/test_documents.py::test_the_blocks_of_a_page_run[README.md]' tests/test_limit.py tests/test_pipeline.py \
+		'tests/test_documents.py::test_the_blocks_of_a_page_run[README.md]' tests/test_limit.py tests/test_fitting.py \
 		tests/designs/test_product.py tests/designs/test_marginals.py tests/expectations/test_exact.py \
 		tests/explainers/tables/test_laws.py tests/show/test_terminal.py tests/show/test_html.py tests/cli/test_explain.py \
 		tests/cli/test_scale.py tests/scale/test_frames.py tests/scale/test_parts.py tests/scale/test_sources.py tests/scale/test_slices.py
