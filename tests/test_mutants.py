@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import json
 
 import pytest
-from tools.mutants import PACKAGE, Mutant, mutants, near, selected
+from tools.mutants import PACKAGE, Mutant, function_at, mutants, near, print_tests, selected
 
 SOURCE = '''
 _BLOCK = 3
@@ -66,3 +67,24 @@ def test_of_the_tests_that_enter_a_function_those_of_its_room_come_first_then_th
     tests, of, _ = selected(mutant, recorded, 60.0)
     assert tests[:2] == ["tests/test_fitting.py::test_d", "tests/test_fitting.py::test_c"]
     assert of == 0
+
+
+def test_the_tests_of_a_line_are_those_that_enter_its_function(tmp_path, monkeypatch, capsys):
+    source = (PACKAGE / "_fitting.py").read_text("utf-8").split("\n")
+    line = 2 + next(i for i, text in enumerate(source) if text.startswith("def fit_rows("))
+    assert function_at(PACKAGE / "_fitting.py", line) == "fit_rows"
+    assert function_at(PACKAGE / "_fitting.py", 1) == ""
+    content = {
+        "functions": ["_fitting.py::fit_rows", "_fitting.py::other"],
+        "tests": {
+            "tests/a.py::slow": [3.0, [0, 1]],
+            "tests/a.py::quick": [0.5, [0]],
+            "tests/a.py::no": [9.0, [1]],
+        },
+    }
+    (tmp_path / "record-0.json").write_text(json.dumps(content), "utf-8")
+    monkeypatch.setattr("tools.mutants.RECORDS", tmp_path)
+    assert print_tests(f"{PACKAGE / '_fitting.py'}:{line}") == 0
+    assert capsys.readouterr().out.split() == ["0.50", "tests/a.py::quick", "3.00", "tests/a.py::slow"]
+    assert print_tests(f"{PACKAGE / '_fitting.py'}:1") == 1
+    assert print_tests("nowhere.py") == 2

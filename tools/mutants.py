@@ -1,5 +1,7 @@
 """How many small faults do the tests notice? ``python tools/mutants.py --count 150 --seed 0``.
 
+``--tests FILE:LINE`` lists the tests that enter a line's function, the quickest first, with their seconds.
+
 Takes random sites of ``src/limes``, changes one of each (a comparison, an operator, a condition, a number, a
 returned value) in a copy of the package, and runs tests on the copy until one fails: of the tests that enter
 the changed function those of its room first, then the quickest, ``--seconds`` of them. Which functions a test
@@ -252,6 +254,31 @@ def first_failure(package: Path, tests: list[str], seconds: float, hang: float) 
     return failed[1] if failed else "takes too long" if status == -signal.SIGXCPU else output[-300:]
 
 
+def function_at(path: Path, line: int) -> str:
+    """The qualified name of the innermost function around a line; "" of a module's own lines."""
+    name = ""
+    for node, outer in computing(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or node.lineno):
+            name = f"{outer}.{node.name}".removeprefix(".")
+    return name
+
+
+def print_tests(place: str) -> int:
+    """Print the tests that enter the function at FILE:LINE, the quickest first; 1 if there is none."""
+    file, _, line = place.rpartition(":")
+    path = Path(file).resolve()
+    if not (line.isdigit() and path.is_relative_to(PACKAGE) and path.is_file()):
+        print(f"{place!r}: pass a file of src/limes and a line, as in src/limes/_fitting.py:120")
+        return 2
+    function = f"{path.relative_to(PACKAGE)}::{function_at(path, int(line))}"
+    entering = {test: seconds for test, (seconds, entered) in records().items() if function in entered}
+    for test, seconds in sorted(entering.items(), key=lambda item: item[1]):
+        print(f"{seconds:8.2f}  {test}")
+    if not entering:
+        print(f"no recorded test enters {function}; --record runs all tests, to see what they enter")
+    return int(not entering)
+
+
 # -- all of it ----------------------------------------------------------------------------------------------
 
 
@@ -283,6 +310,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "paths", nargs="*", type=Path, default=[PACKAGE], help="files or folders of src/limes"
     )
+    parser.add_argument("--tests", metavar="FILE:LINE", help="list the tests that enter a line's function")
     parser.add_argument("--count", type=int, default=150)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
@@ -299,6 +327,8 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     """Run mutants, and print what came of them."""
     options = arguments()
+    if options.tests:
+        return print_tests(options.tests)
     paths = [path.resolve() for path in options.paths]
     files = [file for path in paths for file in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
     files = [file for file in files if file.name != "__main__.py"]  # nothing imports it
