@@ -264,7 +264,7 @@ def function_at(path: Path, line: int) -> str:
 
 
 def print_tests(place: str) -> int:
-    """Print the tests that enter the function at FILE:LINE, the quickest first; 1 if there is none."""
+    """Print the tests that enter the function at FILE:LINE, the quickest first; return 1 without any."""
     file, _, line = place.rpartition(":")
     path = Path(file).resolve()
     if not (line.isdigit() and path.is_relative_to(PACKAGE) and path.is_file()):
