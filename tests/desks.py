@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import limes
-from internals import Desk
+from internals import WhatIfSession
 
 EVIL = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
 
@@ -33,7 +33,7 @@ def desk_of(model, X, *, background=None, ids=None, **options):
         return limes.SparseExplainer(model, literals=literals, k=min(3, X.shape[1]), output=output, rng=0)
 
     names = [*map(str, range(len(X)))] if ids is None else ids
-    desk = Desk(explainer, X, names, rules)
+    desk = WhatIfSession(explainer, X, names, rules)
     return SimpleNamespace(desk=desk, explainer=explainer, rules=rules, X=X, model=model)
 
 

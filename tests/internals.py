@@ -12,7 +12,7 @@ from typing import Any
 NAMES = {
     "limes": "_HOME _arrays _cli _functions:columnwise _kernels _threads",
     "limes._app": "server server:launch",
-    "limes._app.desk": "Desk",
+    "limes._app.session": "WhatIfSession",
     "limes._app.server": "application serve",
     "limes._arrays": "are_probabilities column_stds is_constant mean_and_std power_of_two r_squared",
     "limes._checks": "MissingLibraryError without_credentials",
@@ -27,23 +27,26 @@ NAMES = {
     "limes._diagnostics.context": "ExactSource Estimate",
     "limes._diagnostics.finding": "Finding RowOutput",
     "limes._diagnostics.summary": "GUARANTEE greedy_pick largest_features",
-    "limes._diagnostics.tables": "Alignment Profile Dependence Outside _most_correlated _subsample Edge",
-    "limes._expectations": (
-        "sampled coalitions contributions exact forest moments weighted_rows pooled:pooled_module "
-        "least_squares:least_squares_module pool_fit:pool_fit_module words:word_expectations "
-        "linked_words variance"
+    "limes._diagnostics.tables": (
+        "Alignment Profile Dependence OutsideValues _most_correlated _subsample Edge"
     ),
-    "limes._expectations.contributions": "exact_contributions interacting quadrature",
-    "limes._expectations.controls": "CONTROLS control no_control switches wide",
-    "limes._expectations.controls.control": (
+    "limes._expectations": "exact forest moments words:word_expectations linked_words",
+    "limes._fit": "variance weighted_rows",
+    "limes._sampling": (
+        "sampled pooled:pooled_module least_squares:least_squares_module pool_fit:pool_fit_module"
+    ),
+    "limes._shapley": "coalitions exact:contributions",
+    "limes._shapley.exact": "exact_contributions interacting quadrature",
+    "limes._sampling.controls": "CONTROLS control no_control switches wide",
+    "limes._sampling.controls.control": (
         "PENALTIES ZeroControl if_better_than_linear leave_one_out_errors roots_of_weights"
     ),
-    "limes._expectations.controls.switches": "Covariance gaussian_process logistic_control switch_kernels",
-    "limes._expectations.controls.tables": "CellBasis MarginControl Units share_beyond_trees tree_control",
-    "limes._expectations.crossfit": "SimulatedControl SimulatedLaw additive network",
+    "limes._sampling.controls.switches": "Covariance gaussian_process logistic_control switch_kernels",
+    "limes._sampling.controls.tables": "CellBasis MarginControl Units share_beyond_trees tree_control",
+    "limes._sampling.crossfit": "SimulatedControl SimulatedLaw additive network",
     "limes._expectations.exact": "ExactExpectation",
     "limes._expectations.forest": "ForestExpectation",
-    "limes._expectations.least_squares": (
+    "limes._sampling.least_squares": (
         "AnswerStatistics Clusters ControlMoments FeatureSupport Tolerance WeightedSample "
         "is_surprising least_squares:least_squares_of_rows"
     ),
@@ -51,19 +54,19 @@ NAMES = {
     "limes._expectations.linked_words": "PANEL_ERROR functions nodes_of panel_nodes _of_margin",
     "limes._expectations.moments": "MomentCache Moments explain_rows",
     "limes._expectations.of_forms": "exact_expectation",
-    "limes._expectations.pool": "Pool SEQUENCES SMALLEST pool_sizes",
-    "limes._expectations.pool_fit": (
+    "limes._sampling.pool": "Pool SEQUENCES SMALLEST pool_sizes",
+    "limes._sampling.pool_fit": (
         "CellMoments ExplainedRows NormalEquations PoolSample cell_codes least_squares_of_pool"
     ),
-    "limes._expectations.pooled": "PooledExpectation",
-    "limes._expectations.sampled": "repetitions SampledExpectation Sampling",
+    "limes._sampling.pooled": "PooledExpectation",
+    "limes._sampling.sampled": "repetitions SampledExpectation Sampling",
     "limes._expectations.softmax": "SoftmaxExpectation",
     "limes._expectations.summed": "envelope SummedExpectation",
-    "limes._expectations.variance": "exact_variance link_variance",
-    "limes._expectations.walk_starts": "OccurringStarts ProductStarts",
-    "limes._expectations.word_effects": "WordEffects has_word_effects",
-    "limes._expectations.walks": "Others Walks",
-    "limes._expectations.weighted_rows": "JointEffects Total WeightedRows largest_pairs pair_estimate",
+    "limes._fit.variance": "exact_variance link_variance",
+    "limes._shapley.starts": "OccurringStarts ProductStarts",
+    "limes._sampling.word_effects": "WordEffects has_word_effects",
+    "limes._shapley.permutations": "ControlVariates PermutationSampler",
+    "limes._fit.weighted_rows": "JointEffects Total WeightedRows largest_pairs pair_estimate",
     "limes._explainers.superpixels": "filled filler _FILLS _SEGMENTATIONS",
     "limes._explainers.answers": "LINKS:network_links",
     "limes._explainers.backgrounds": "BackgroundAnswers",
@@ -100,7 +103,7 @@ NAMES = {
     "limes._rules": "model:sparse_model pairwise rule:_sparse_pipeline solvers:search",
     "limes._rules.neighbourhood": "FLIP_LAWS ColumnChanges CountLaw FlipLaw LiteralFlips OtherValues",
     "limes._rules.pairwise": "Incumbent Node SearchProblem",
-    "limes._rules.perspective": "FreeQuadratic PerspectiveSearch Point Relaxed perspective_bound",
+    "limes._rules.perspective": "FreeQuadratic PerspectiveSearch Point Relaxation perspective_bound",
     "limes._rules.precision": (
         "FactSample FactSearch FactRows bernstein_bound betting_bound precision quantile_bound share_bound "
         "theorem_accuracy theorem_samples zero_sum_sets"

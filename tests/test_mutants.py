@@ -38,7 +38,7 @@ def test_each_mutant_has_one_change(tmp_path):
 @pytest.mark.parametrize(
     ("file", "first"),
     [
-        ("_expectations/controls/control.py", "tests/expectations/controls/test_control.py"),
+        ("_sampling/controls/control.py", "tests/sampling/controls/test_control.py"),
         ("models/readers/_lightgbm.py", "tests/models/readers/test_lightgbm.py"),
         ("_fitting.py", "tests/test_fitting.py"),
     ],

@@ -19,7 +19,7 @@ from benchmarks.pool import processes
 from benchmarks.progress import say
 from benchmarks.speed.cases import AbsentError
 from benchmarks.speed.run import machine
-from limes._expectations.controls import CONTROLS
+from limes._sampling.controls import CONTROLS
 
 CALLS = (256, 1024, 4096)
 # of √d

@@ -10,8 +10,8 @@ import numpy as np
 import limes
 from benchmarks.coverage import truth
 from benchmarks.coverage.functions import Case, Switches, Table
+from limes._explainers.bound_input import BoundInput
 from limes._explainers.masked import CONTROLS
-from limes._explainers.masked_model import MaskedModel
 from limes._explainers.options import SamplingOptions
 from limes._explainers.results import sampling_warnings
 from limes._fitting import fitted_at, moments_at
@@ -65,7 +65,7 @@ def _of_table(
 
 def _of_switches(case: Switches, control: str, calls: int, seed: int) -> tuple[Any, Any, tuple[str, ...]]:
     design = case.design()
-    model = MaskedModel(model=case.function, output=resolve(case.function), ask=case.function)
+    model = BoundInput(model=case.function, output=resolve(case.function), ask=case.function)
     options = SamplingOptions(
         "sampled", max_calls=calls, control=control, rng=seed, contributions=False, controls=CONTROLS
     )

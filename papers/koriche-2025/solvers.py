@@ -121,7 +121,7 @@ def _scip(problem, limit: float) -> dict | None:
     watched = (pyscipopt.SCIP_EVENTTYPE.BESTSOLFOUND, pyscipopt.SCIP_EVENTTYPE.NODESOLVED)
     steps: list[tuple[float, float, float]] = []
 
-    class Watch(pyscipopt.Eventhdlr):
+    class RefitDetector(pyscipopt.Eventhdlr):
         def eventinit(self) -> None:
             for kind in watched:
                 self.model.catchEvent(kind, self)
@@ -135,7 +135,7 @@ def _scip(problem, limit: float) -> dict | None:
     model.setParam("limits/time", limit)
     model.setParam("limits/gap", 1e-6)
     _formulate(model, problem)
-    model.includeEventhdlr(Watch(), "watch", "bounds over time")
+    model.includeEventhdlr(RefitDetector(), "watch", "bounds over time")
     began = process_time()
     model.optimize()
     best = model.getObjVal() if model.getNSols() else np.inf

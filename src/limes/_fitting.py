@@ -15,7 +15,6 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, stacked_rows, weighted_sum
-from limes._expectations.least_squares import can_be_trusted, least_effective
 from limes._expectations.moments import (
     REFUSED,
     CutShort,
@@ -28,8 +27,9 @@ from limes._expectations.moments import (
     stack_moments,
 )
 from limes._expectations.of_forms import exact_expectation
-from limes._expectations.sampled import CALLS
 from limes._explanation.attribution import Coefficients
+from limes._sampling.least_squares import can_be_trusted, least_effective
+from limes._sampling.sampled import CALLS
 from limes._threads import Progress, one_blas_thread
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._product import FeatureNumbers, Features, FeatureTable, ProductDesign, Rows

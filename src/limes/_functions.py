@@ -320,7 +320,7 @@ class Composed(Protocol):
         """Some of the functions, or of their like, that no other one is harder to resolve than, (m, n)."""
 
 
-class Texture(NamedTuple):
+class Smoothness(NamedTuple):
     """Points where functions may jump or bend, ascending; whether they are constant between them."""
 
     breaks: Floats
@@ -340,30 +340,30 @@ def parts(function: Function) -> Iterator[Function]:
             yield function
 
 
-def texture(function: Function) -> Texture:
+def texture(function: Function) -> Smoothness:
     """The texture of a family of functions; lookups are constant, and have no breaks."""
     match function:
         case Interval():
             ends = np.concatenate([function.lower, function.upper])
-            return Texture(np.unique(ends[np.isfinite(ends)]), constant=True)
+            return Smoothness(np.unique(ends[np.isfinite(ends)]), constant=True)
         case Step():
-            return Texture(function.cuts, constant=True)
+            return Smoothness(function.cuts, constant=True)
         case Members() | Lookup():
-            return Texture(np.zeros(0), constant=True)
+            return Smoothness(np.zeros(0), constant=True)
         case Bump() | Decay():
-            return Texture(np.unique(function.center), constant=False)
+            return Smoothness(np.unique(function.center), constant=False)
         case Filled():
             return texture(function.function)
         case Stacked():
             breaks, constant, panels = zip(*map(texture, function.families), strict=True)
-            return Texture(np.unique(np.concatenate(breaks)), all(constant), max(panels))
+            return Smoothness(np.unique(np.concatenate(breaks)), all(constant), max(panels))
         case Shape() | SmoothFunctions():
-            return Texture(np.unique(np.asarray(function.breaks, dtype=np.float64)), constant=False)
+            return Smoothness(np.unique(np.asarray(function.breaks, dtype=np.float64)), constant=False)
         case Composed():
             return texture(function.function)
         case Identity() | Power() | Polynomial():
-            return Texture(np.zeros(0), constant=False, panels=1)
-    return Texture(np.zeros(0), constant=False)
+            return Smoothness(np.zeros(0), constant=False, panels=1)
+    return Smoothness(np.zeros(0), constant=False)
 
 
 def landmarks(function: Function) -> Floats:

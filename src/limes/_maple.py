@@ -37,7 +37,7 @@ from limes.models._calling.caller import (
     spread_of,
 )
 from limes.models._calling.outputs import SCORE, behind_method, resolve
-from limes.models._identity import Watch, Witnesses
+from limes.models._identity import RefitDetector, Witnesses
 
 # Share of the background on which the number of features is chosen, and the largest number of such rows
 _VALIDATION_SHARE, _MOST_VALIDATION_ROWS = 0.25, 200
@@ -151,7 +151,7 @@ class MapleExplainer(Described):
         spread = spread_of(*answered)
         self._warnings = repetitions(spread)
         witnesses = Witnesses.of(self._predict, matrix, (inputs, *answered), spread)
-        self._watch = Watch(model, witnesses=witnesses)
+        self._watch = RefitDetector(model, witnesses=witnesses)
         self._order = _ranked(self._forest, matrix.shape[1])
         self.kept = self._best_prefix(matrix[validation], predictions[validation])
 

@@ -195,7 +195,7 @@ if hasattr(os, "register_at_fork"):
 # -- objects that threads share ---------------------------------------------------------------------------
 
 
-class Locked:
+class SharedState:
     """Base of objects that threads share under ``_lock``; copies in other processes have another lock."""
 
     def __init__(self) -> None:

@@ -100,7 +100,7 @@ WARNINGS: Mapping[str, Kind] = {
             f"{{calls:,}} may have been missed, so that {NOT_TRUSTED}; {{more}}, or widen the bandwidth",
             "nearly alike": "the model answered the same in all but {unlike:.0f} of {calls:,} {rows}: "
             f"{NOT_TRUSTED}; {{more}}",
-            "few decide": "about {carriers:.0f} of {calls:,} rows decide the coefficients: "
+            "few decide": "about {effective_clusters:.0f} of {calls:,} rows decide the coefficients: "
             f"{NOT_TRUSTED}; {{more}}",
             "fidelity": "few of {calls:,} rows decide how much the model varies: R² and shares cannot be "
             "estimated; {more}",

@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeRegressor
 import limes
 from effort import repeats
 from flaws import about, bump, diagnosed, kinds, linear, switching, uniform_table, well_behaved
-from internals import Dependence, Edge, Estimate, Outside, RowOutput, _most_correlated, _subsample
+from internals import Dependence, Edge, Estimate, OutsideValues, RowOutput, _most_correlated, _subsample
 from oracle import EXACT
 
 DATA = Path(__file__).parents[2] / os.environ.get("LIMES_DATA", "../shared/data")
@@ -285,7 +285,7 @@ def test_laws_are_apart_only_beyond_their_errors(joint, severity):
         row=row_output([2.0, 2.0], [0.0, 0.1]),
         product=Estimate(np.array([2.0, 2.0]), 2.0 * errors),
         joint=Estimate(np.array([1.0, joint]), errors),
-        outside=Outside(rows=100, real=0.4, shuffled=0.1),
+        outside=OutsideValues(rows=100, real=0.4, shuffled=0.1),
     )
     assert result.apart == pytest.approx(1.0 - joint)
     assert result.error == pytest.approx(0.05 * np.sqrt(2))

@@ -276,7 +276,7 @@ def test_a_tolerance_stops_early_and_says_when_it_cannot(diabetes, network):
 EVEN_SAMPLE = SimpleNamespace(
     excess=np.zeros(1),
     unlike=np.array([64]),
-    carriers=np.array([64.0]),
+    effective_clusters=np.array([64.0]),
     effective=np.array([64.0]),
     collinear=np.zeros((1, 8), dtype=bool),
     fidelity_errors=np.zeros(1),

@@ -401,12 +401,12 @@ def test_long_tables_keep_max_calls(contributions, most):
 
 
 def test_the_app_tells_what_it_asks(recorded):
-    from internals import Desk
+    from internals import WhatIfSession
 
     frame = pd.DataFrame(TABLE, columns=[f"c{j}" for j in range(D)])
     model = Counted(lambda x: curved(np.asarray(x)))
     explainer = limes.TabularExplainer(model, frame, max_calls=500)
-    desk = Desk(explainer, frame, [str(i) for i in range(len(frame))], lambda _: None)
+    desk = WhatIfSession(explainer, frame, [str(i) for i in range(len(frame))], lambda _: None)
     values = TABLE[4].tolist()
     for door in (desk.table, lambda: desk.row(4), lambda: desk.explain(values, 0)):
         before = model.rows

@@ -24,7 +24,7 @@ from internals import (
     PerspectiveSearch,
     Point,
     PopulationProblem,
-    Relaxed,
+    Relaxation,
     SampleProblem,
     SearchProblem,
     boxed,
@@ -386,7 +386,9 @@ def test_every_point_of_the_relaxation_bounds_every_support(intercept):
         dense = np.linalg.solve(quadratic.gram, quadratic.moments)
         largest = quadratic.smallest_eigenvalue() * np.diag(quadratic.gram)
         u, eta = dense * rng.normal(1.0, 0.2, 5), 0.1 * rng.normal() * (not intercept)
-        relaxed = Relaxed.at(quadratic, 2, Point(u, np.ones(5), rng.uniform(0.1, 1.0, 5) * largest, eta, 0.0))
+        relaxed = Relaxation.at(
+            quadratic, 2, Point(u, np.ones(5), rng.uniform(0.1, 1.0, 5) * largest, eta, 0.0)
+        )
         among = [(s, value) for s, value in objectives(problem, 4) if set(chosen) <= set(s)]
         best = min(value for _, value in among)
         assert relaxed.bound <= best * (1 + oracle.EXACT)

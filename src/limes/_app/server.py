@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from limes._app.desk import Desk
+    from limes._app.session import WhatIfSession
 
 # Names of this machine; another name in a request's Host is a page that rebound its name to this address
 _HOSTS = ("127.0.0.1", "localhost")
@@ -58,7 +58,7 @@ _HEADERS: Mapping[str, str] = {
 }
 
 
-def application(desk: Desk, token: str) -> ASGIApp:
+def application(desk: WhatIfSession, token: str) -> ASGIApp:
     routes = [
         *(Route(f"/{path}", _file(name)) for path, name in _FILES.items()),
         Route("/api/table", lambda _: JSONResponse(desk.table())),
@@ -172,7 +172,7 @@ def _position(request: Request) -> int:
 _LOOPBACK = "127.0.0.1"
 
 
-def serve(desk: Desk, *, port: int, browser: bool, announce: Callable[[str], None]) -> None:
+def serve(desk: WhatIfSession, *, port: int, browser: bool, announce: Callable[[str], None]) -> None:
     """Serve the desk until Ctrl-C; ``announce`` gets the address once it answers."""
     token = token_urlsafe(32)
     try:

@@ -657,8 +657,8 @@ def what_if(
     """
     import narwhals as nw
 
-    from limes._app.desk import Desk
     from limes._app.server import serve
+    from limes._app.session import WhatIfSession
 
     model, background = files.absolute(model, background)
     frame = files.read_table(table)
@@ -683,7 +683,7 @@ def what_if(
         )
 
     explainer = files.table_explainer(fitted, learnt, how.of_tables(fitted, max_calls))
-    desk = Desk(explainer, rows, names, rules, row)
+    desk = WhatIfSession(explainer, rows, names, rules, row)
     desk.table()  # explains the row to start from, so that errors come before the page
 
     def announce(address: str) -> None:

@@ -70,7 +70,7 @@ from limes._diagnostics.finding import (
 )
 from limes._explanation.view import SURE
 from limes._explanation.wording import difference, number
-from limes.designs._marginals import BinCells, Crossings
+from limes.designs._marginals import BinCells, EdgeDistances
 
 # -- cancellation --------------------------------------------------------------------------------------------
 
@@ -384,7 +384,9 @@ class Edge:
 
 def _edges(context: TableContext) -> list[Edge | None]:
     """The nearest edge of each row, None if no column is cut into cells."""
-    crossings = Crossings.learn(context.family.marginals, context.background, context.binned, context.units)
+    crossings = EdgeDistances.learn(
+        context.family.marginals, context.background, context.binned, context.units
+    )
     down, up = (np.nan_to_num(a, nan=np.inf) for a in crossings.distances(context.rows, context.cells))
     nearest = np.minimum(down, up)
 
@@ -416,7 +418,7 @@ _INSIDE = 0.95
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outside:
+class OutsideValues:
     """Shares of ``rows`` drawn rows outside the supports of the background and of the shuffled one."""
 
     rows: int
@@ -431,7 +433,7 @@ class Dependence:
     row: RowOutput
     product: Estimate
     joint: Estimate
-    outside: Outside
+    outside: OutsideValues
     # the two columns with the largest rank correlation, and the correlation
     correlated: tuple[str, str, float] | None = None
     is_joint: bool = False  # whether the row was explained on rows that occur
@@ -538,7 +540,7 @@ def _dependences(context: TableContext) -> list[Dependence | None]:
             float((_kth(drawn, rows, _NEIGHBOUR) > radius + 1e-9).mean())
             for rows, radius in zip(supports, radii, strict=True)
         ]
-        outside = Outside(rows=len(drawn), real=shares[0], shuffled=shares[1])
+        outside = OutsideValues(rows=len(drawn), real=shares[0], shuffled=shares[1])
         product, joint = context.by_law(i)
         return Dependence(
             row=row,

@@ -12,7 +12,7 @@ Then E_w f = Σ G(root), and a column's gains add up to its coefficient. mean, c
 row only through the law of its column, which under bin weights is decided by the row's cell: all rows share
 one table of splits × cells. Under smooth weights and for slopes every row has its own laws, and the pass
 computes the numbers on the way. Means given every cell of every column come out of another pass, at about 1.6
-times the cost: ``kernels/forest_effects.h``; contributions (``contributions.py``) take another again, in
+times the cost: ``kernels/forest_effects.h``; contributions (``_shapley/exact.py``) take another again, in
 which columns keep the row's value with probability t: ``kernels/forest_contributions.h``. The passes are
 compiled: ``kernels/forest_*``.
 """

@@ -60,7 +60,7 @@ class SampleStatistics(_Arrays):
     unlike: Ints  # number of rows whose answer differs from the most frequent one, () or (k,)
     # effective number of independent rows behind a coefficient's error, the median over features, () or (k,);
     # infinite where the residuals are 0
-    carriers: Floats
+    effective_clusters: Floats
     effective: Floats  # effective number of rows that count for the explained one, (Σ w)² / Σ w²
     collinear: Bools  # (d,) features that change together: their coefficients are not determined
     answers: Objects  # () of one array: the model's answers (m, ...), in the order of their draws
@@ -77,7 +77,7 @@ class SampleStatistics(_Arrays):
             control=np.full(n, "", dtype="U16"),
             noise=np.zeros(columns),
             unlike=np.full(each, np.iinfo(np.int64).max),
-            carriers=np.full(each, np.inf),
+            effective_clusters=np.full(each, np.inf),
             effective=np.full(n, np.inf),
             collinear=np.zeros(columns[:2], dtype=np.bool_),
             answers=np.array([boxed(np.empty(0))] * n, dtype=object),
@@ -150,7 +150,14 @@ def with_complement(moments: Moments) -> Moments:
         return np.concatenate([values, values], axis=-1)
 
     if sampled is not None:
-        names = ("surrogate_errors", "fidelity_errors", "share_errors", "noise", "unlike", "carriers")
+        names = (
+            "surrogate_errors",
+            "fidelity_errors",
+            "share_errors",
+            "noise",
+            "unlike",
+            "effective_clusters",
+        )
         sampled = replace(sampled, **{name: twice(getattr(sampled, name)) for name in names})
     return replace(
         moments,

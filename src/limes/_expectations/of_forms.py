@@ -28,7 +28,7 @@ from limes.designs._product import ProductDesign
 from limes.exceptions import InputError
 from limes.models.forms._base import Boxes, Combination, Form, Reducible, Sum
 from limes.models.forms._linked import Linked, Ridges, Softmax
-from limes.models.forms._links import Rectifier
+from limes.models.forms._links import Relu
 from limes.models.forms._presence import NormalizedLinear, PresenceProducts, SwitchProducts, presence_products
 from limes.models.forms._trees import Forest
 
@@ -95,7 +95,7 @@ def _over_words(form: Form) -> ExactMoments | None:
             return _over_words(form.expanded)
         case Linked(margin=NormalizedLinear()):
             return LinkedWordsExpectation(form)
-        case Linked() if not isinstance(form.curve, Rectifier):
+        case Linked() if not isinstance(form.curve, Relu):
             return LinkedWordsExpectation(form)
         case Forest() | Boxes():
             return PresenceExpectation(presence_products(form))

@@ -55,7 +55,7 @@ from limes.designs._marginals import Atoms, Marginal
 from limes.designs._product import KeptRows
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._linked import Linked
-from limes.models.forms._links import Complexes, ExponentialSum, Link, Rectifier
+from limes.models.forms._links import Complexes, ExponentialSum, Link, Relu
 
 Bound = Callable[[Floats], Floats]
 
@@ -75,7 +75,7 @@ class SummedExpectation(TabulatedExpectation["_Network | Halves"]):
     def __init__(self, form: Linked) -> None:
         super().__init__(form)
         # kinks of columns of many combinations of values have no exact expectation
-        self.needs_densities = isinstance(form.curve, Rectifier)
+        self.needs_densities = isinstance(form.curve, Relu)
         # a column whose value may be kept has no density, and a group's values are not of one column
         if not self.needs_densities and not form.margins.interactions:
             self._seconds_of_20 = 0.0005 * len(form.margins.terms.intercept)

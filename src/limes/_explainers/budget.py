@@ -6,7 +6,7 @@ One input or one row asks for
 - the sets or rows that coefficients rest on, which rows of a table share in a pool;
 - what contributions need beside these.
 
-*Inputs* draw sets that serve both (``_expectations/coalitions.py``): nothing is split. *Tables* leave half of
+*Inputs* draw sets that serve both (``_shapley/coalitions.py``): nothing is split. *Tables* leave half of
 what checks do not take to contributions, whose walks ask about other rows than a pool: the pool, or a row's
 own draws, has the other half, and walks what is left. Where that is too little for walks, or contributions
 are not wanted, the pool has it all. The split depends on options and columns alone, so that a row's numbers
@@ -21,10 +21,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
 
-from limes._expectations.coalitions import SubsetCalls, coalitions
-from limes._expectations.sampled import FEWEST, Sampling, least_calls
-from limes._expectations.walks import least_walked
 from limes._explainers.options import SamplingOptions, unasked_calls
+from limes._sampling.sampled import FEWEST, Sampling, least_calls
+from limes._shapley.coalitions import SubsetCalls, coalitions
+from limes._shapley.permutations import least_walked
 from limes.designs._exchangeable import LARGEST_ENUMERATION, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._calling.caller import CHECK_CALLS
@@ -189,7 +189,7 @@ class TableBudget:
         return its.sampling.max_calls if its.has_limits else unasked_calls(self.columns)[1]
 
     @property
-    def has_cheap_walks(self) -> bool:
+    def can_afford_permutations(self) -> bool:
         """Whether the calls that walks have are enough for contributions."""
         return bool(self._reserved) if self.most is not None else least_walked(self.columns) <= self.walked
 
@@ -212,11 +212,10 @@ class TableBudget:
                 f"max_calls={self.most} is used up by coefficients; pass contributions='auto', which leaves "
                 "them calls, or a larger max_calls"
             )
-        missed = self.most if self.most is not None and self.has_cheap_walks else None
+        missed = self.most if self.most is not None and self.can_afford_permutations else None
         first = self.checks + 1 + least_walked(self.columns) if missed is None else missed + missing
-        return (
-            f"pass max_calls of at least {self.least_bound(first, lambda budget: budget.has_cheap_walks):,}"
-        )
+        least = self.least_bound(first, lambda budget: budget.can_afford_permutations)
+        return f"pass max_calls of at least {least:,}"
 
     @property
     def _fewest(self) -> int:

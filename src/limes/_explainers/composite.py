@@ -23,7 +23,7 @@ from limes._explainers.frames import (
     rows_of,
 )
 from limes._explainers.image import ImagePart
-from limes._explainers.masked import InputPart, InputPiece, MaskableModel, MaskedExplainer, MaskedInput
+from limes._explainers.masked import InputModel, InputPart, InputPiece, MaskedExplainer, MaskedInput
 from limes._explainers.options import MaskedKeywords, complete, takes
 from limes._explainers.series import SeriesPart
 from limes._explainers.text import TextPart
@@ -226,7 +226,7 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
         chosen = complete(CompositeExplainer, options)
         by_name = parts_of_table(model, parts) if hasattr(parts, "columns") else _parts_by_name(parts)
         self._parts = by_name
-        self._model = MaskableModel.of(adapted(model), chosen)
+        self._model = InputModel.of(adapted(model), chosen)
         super().__init__(
             model,
             partial(CompositeInput.parse, by_name),

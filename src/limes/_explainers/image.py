@@ -26,8 +26,8 @@ import numpy as np
 from limes._arrays import ROUNDING, Bools, Floats, Ints, Objects, r_squared
 from limes._checks import check_count
 from limes._explainers.backgrounds import check_hide, mean_over, several
-from limes._explainers.levels import Rectangles, check_hierarchy, coarse_rectangles, rectangles
-from limes._explainers.masked import MaskableModel, MaskedExplainer, MaskedInput
+from limes._explainers.hierarchy import Rectangles, check_hierarchy, coarse_rectangles, rectangles
+from limes._explainers.masked import InputModel, MaskedExplainer, MaskedInput
 from limes._explainers.options import MaskedKeywords, complete, takes
 from limes._explainers.photographs import as_bytes, checked_image, range_remark, with_channels
 from limes._explainers.subset_fits import identified
@@ -219,7 +219,7 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
             raise InputError(f"max_calls={calls} is less than a call for each of {len(self._fills)} fills")
         chosen["max_calls"] = calls // len(self._fills)
         first, preprocess = next(iter(self._fills.values())), _preprocess(preprocess)
-        self._model = MaskableModel.of(adapted(model), chosen)
+        self._model = InputModel.of(adapted(model), chosen)
         super().__init__(
             model,
             partial(

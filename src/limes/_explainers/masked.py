@@ -22,16 +22,10 @@ from limes import __version__
 from limes._arrays import Bools, Floats, Ints, Objects, are_probabilities, fingerprint, streams
 from limes._checks import check_choice, check_count, check_size
 from limes._diagnostics.context import SubsetContext, source_of
-from limes._expectations.coalitions import SampledAccount
-from limes._expectations.sampled import (
-    CALLS,
-    SampledExpectation,
-    Sampling,
-)
 from limes._explainers.answers import LINKS, LinkedModel, check_labels, labels_of, positions_of
 from limes._explainers.backgrounds import BackgroundAnswers
-from limes._explainers.levels import Partition, explanation_fields, levels_of
-from limes._explainers.masked_model import MaskedModel, calls_of, known_sets
+from limes._explainers.bound_input import BoundInput, calls_of, known_sets
+from limes._explainers.hierarchy import Partition, explanation_fields, levels_of
 from limes._explainers.options import Request, SamplingOptions
 from limes._explainers.results import (
     PERTURBED,
@@ -56,6 +50,12 @@ from limes._explanation.explanation import from_fields, frozen_explanation
 from limes._explanation.fields import plain_fact
 from limes._explanation.fit import Fit
 from limes._fitting import Fitted, fitted_at, moments_at
+from limes._sampling.sampled import (
+    CALLS,
+    SampledExpectation,
+    Sampling,
+)
+from limes._shapley.coalitions import SampledAccount
 from limes._threads import LRUCache, one_blas_thread, progress_of
 from limes._warnings import RowWarning
 from limes.designs._exchangeable import ExchangeableDesign
@@ -157,8 +157,8 @@ Item = TypeVar("Item", bound=Input)
 
 
 @dataclass(frozen=True)
-class MaskableModel:
-    """A model, and which of its answers are explained; ``bind`` makes a `MaskedModel` of one input."""
+class InputModel:
+    """A model, and which of its answers are explained; ``bind`` makes a `BoundInput` of one input."""
 
     model: Any
     link: str | None  # put on its answers; "auto" is decided when they are seen
@@ -167,7 +167,7 @@ class MaskableModel:
     labels: tuple[str, ...] | None  # names of the answers
 
     @classmethod
-    def of(cls, model: Any, options: Mapping[str, Any]) -> MaskableModel:
+    def of(cls, model: Any, options: Mapping[str, Any]) -> InputModel:
         top, labels, link = check_count("top", options["top"]), labels_of(options["labels"]), options["link"]
         link = None if link is None else check_choice("link", link, ("auto", *LINKS))
         return cls(model, link, options["output"], top, labels)
@@ -177,7 +177,7 @@ class MaskableModel:
         """Whether it has methods and classes, as scikit-learn's models have, and takes rows of numbers."""
         return columns(self.model) is not None
 
-    def bind(self, item: MaskedInput, features: str, sampling: Sampling) -> MaskedModel:
+    def bind(self, item: MaskedInput, features: str, sampling: Sampling) -> BoundInput:
         """Ask the model about an input, read it, and compare the form with its answers."""
         output = resolve(self.model, self.output if self.is_estimator else None)
         if self.link in LINKS and output.method == "predict_proba":
@@ -215,7 +215,7 @@ class MaskableModel:
                 )
             return item.over(read_output(self.model, wanted))
 
-        bound = MaskedModel.read(
+        bound = BoundInput.read(
             read,
             # a Gaussian process is cheap next to a forward pass
             {"default_control": "process"} if is_network(self.model) else {},
@@ -301,7 +301,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
     _hidden: str  # what it is where it is not shown
     _advice: ClassVar[str]  # where hiding a feature changes nothing
 
-    _model: MaskableModel
+    _model: InputModel
 
     def __init__(
         self,
@@ -337,13 +337,13 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
     @abstractmethod
     def _design(d: int, bandwidth: float) -> ExchangeableDesign: ...
 
-    def _bind(self, item: Any) -> MaskedModel:
+    def _bind(self, item: Any) -> BoundInput:
         return self._model.bind(item, self._features, self._options.sampling)
 
     def _remarks(self, item: Item) -> tuple[str, ...]:  # noqa: ARG002 - for subclasses
         return ()
 
-    def _marked(self, item: Item, model: MaskedModel, kept: Bools) -> Item:  # noqa: ARG002 - for subclasses
+    def _marked(self, item: Item, model: BoundInput, kept: Bools) -> Item:  # noqa: ARG002 - for subclasses
         """Return the item with what its conditions say of the model, which was bound to ``kept`` features."""
         return item
 
@@ -440,7 +440,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
     @one_blas_thread()
     def _fit(
         self, item: Item, changes: Bools | None = None, *, progress: bool = True
-    ) -> tuple[MaskedModel, Fitted, int]:
+    ) -> tuple[BoundInput, Fitted, int]:
         """The model bound to the input, the surrogate of the features that count, and its calls."""
         with AnswerCount().counting() as tally:
             changes = np.ones(len(item.names), dtype=np.bool_) if changes is None else changes
@@ -448,7 +448,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
 
     def _fitted(
         self, item: Item, changes: Bools, tally: AnswerCount, *, progress: bool
-    ) -> tuple[MaskedModel, Fitted, int]:
+    ) -> tuple[BoundInput, Fitted, int]:
         names, design, model = self._bound(item, changes)
         predictions = model.ask(design.at_instance[None]) if model.whole is None else model.whole
         unfinished = self._unfinished.take(item.key)
@@ -470,7 +470,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             raise
         return model, fitted, tally.rows
 
-    def _bound(self, item: Item, changes: Bools) -> tuple[tuple[str, ...], ExchangeableDesign, MaskedModel]:
+    def _bound(self, item: Item, changes: Bools) -> tuple[tuple[str, ...], ExchangeableDesign, BoundInput]:
         """The names and the law of the features that change the input, and the model of them."""
         names = item.names
         if not changes.all():
@@ -486,7 +486,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         model = replace(model, checks=model.checks + binding.rows + CHECK_CALLS)
         return names, design, self._repeated(model, design)
 
-    def _repeated(self, model: MaskedModel, design: ExchangeableDesign) -> MaskedModel:
+    def _repeated(self, model: BoundInput, design: ExchangeableDesign) -> BoundInput:
         """The model with the spread of its answers; the first one is asked for it."""
 
         def check() -> float:
@@ -503,16 +503,16 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         options, sampling = self._options, self._options.sampling
         _, design, model = self._bound(item, np.ones(item.size, dtype=np.bool_))
         predictions = model.ask(design.at_instance[None]) if model.whole is None else model.whole
-        by_form = None if options.method == "sampled" else model.by_form
+        read_predict = None if options.method == "sampled" else model.read_predict
         rng = np.random.default_rng(streams(sampling.seed, fingerprint(design.at_instance), 1)[0])
         unfinished = self._unfinished.take(item.key)
         if unfinished is not None and answers_alike(unfinished[1], predictions, model.spread):
             calls, before = unfinished[0]
             tally.add(before)
         else:
-            calls = calls_of(by_form or model.ask, sampling, model)
+            calls = calls_of(read_predict or model.ask, sampling, model)
             calls.keep(design.at_instance[None], predictions)
-        most = sampling.max_calls if by_form else model.budget(options).states
+        most = sampling.max_calls if read_predict else model.budget(options).states
         ask, whole = calls.one_pass(calls), predictions.reshape(-1)
         try:
             with progress_of(shown=progress)(most, CALLS) as calls.on_progress:
@@ -523,7 +523,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         texts = (*self._remarks(item), *filter(None, [model.remark]))
         warnings, quantity = model.seen_as(predictions)
         exact = account.is_exact and model.is_function
-        enumerated = "" if by_form else _ENUMERATED.format(self._features)
+        enumerated = "" if read_predict else _ENUMERATED.format(self._features)
         fields = explanation_fields(
             account,
             self._at_levels(item, account.partition),
@@ -532,7 +532,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             self._feature,
             accuracy=sampling.accuracy,
             exact=exact,
-            calls=0 if by_form else tally.rows,
+            calls=0 if read_predict else tally.rows,
             spread=model.spread,
         )
         return from_fields(
@@ -550,7 +550,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         )
 
     def _to_explanation(
-        self, item: Item, changes: Bools, model: MaskedModel, fitted: Fitted, calls: int
+        self, item: Item, changes: Bools, model: BoundInput, fitted: Fitted, calls: int
     ) -> Explanation:
         predictions = fitted.predictions
         item = self._marked(item, model, identified(changes))
@@ -609,7 +609,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             explainer=self._diagnosable(item),
         )
 
-    def _fits(self, model: MaskedModel, fitted: Fitted, changes: Bools | None = None) -> SubsetFits:
+    def _fits(self, model: BoundInput, fitted: Fitted, changes: Bools | None = None) -> SubsetFits:
         options, predictions = self._options, fitted.predictions
         design = self._design(fitted.surrogate.coef.shape[1], self._bandwidth)
         expectation = model.expectation(design, options, self._features)
@@ -630,13 +630,13 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             witnesses=model.budget(options).witnesses,
         )
 
-    def _is_asked(self, model: MaskedModel) -> bool:
+    def _is_asked(self, model: BoundInput) -> bool:
         """Whether the model itself answers what is sampled."""
-        return self._options.method == "sampled" or model.by_form is None
+        return self._options.method == "sampled" or model.read_predict is None
 
     def _account(
         self,
-        model: MaskedModel,
+        model: BoundInput,
         predictions: Floats,
         fitted: Fitted,
         design: ExchangeableDesign,
@@ -644,12 +644,12 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
     ) -> SampledAccount:
         """What samples the contributions to a prediction (1, ...), by a form where the model was read."""
         its, d = self._options, design.size
-        by_form = None if self._is_asked(model) else model.by_form
+        read_predict = None if self._is_asked(model) else model.read_predict
         # a sample ends when it is accurate enough, also where coefficients use the whole budget
         options = replace(its, method="auto", tolerance=its.tolerance or _ACCURACY)
         budget, sample = model.budget(its), None
-        if by_form is not None:
-            model = replace(model, ask=by_form, checks=0)
+        if read_predict is not None:
+            model = replace(model, ask=read_predict, checks=0)
             spent, shared = model.budget(its).rest(d, 0), None
         elif (shared := budget.split(d)) is None or sampled is None:
             spent = budget.rest(d, int(fitted.moments.calls[0]))
@@ -670,7 +670,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             predictions.reshape(-1),
             spent,
             is_function=model.is_function,
-            asks=by_form is None,
+            asks=read_predict is None,
         )
 
     @one_blas_thread()

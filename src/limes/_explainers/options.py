@@ -20,9 +20,9 @@ from limes._checks import (
     refuse_unknown,
     with_options,
 )
-from limes._expectations.controls import Control
-from limes._expectations.least_squares import Tolerance
-from limes._expectations.sampled import Sampling
+from limes._sampling.controls import Control
+from limes._sampling.least_squares import Tolerance
+from limes._sampling.sampled import Sampling
 from limes.exceptions import InputError
 from limes.models._calling.caller import Retry
 

@@ -17,18 +17,18 @@ import numpy as np
 
 from limes._arrays import ROUNDING, Bools, Floats, Ints, are_probabilities, sum_tolerance
 from limes._diagnostics.finding import row_outputs
-from limes._expectations.least_squares import ENOUGH_ANSWERS, ENOUGH_CARRIERS, least_effective
 from limes._expectations.moments import SampleStatistics
-from limes._expectations.sampled import Sampling
 from limes._explainers.options import Request
 from limes._explainers.tables.laws import Writer, number_texts, writer_of
 from limes._explanation import Explanation
 from limes._explanation.attribution import changed
 from limes._explanation.wording import CONFIDENCE, number
 from limes._fitting import Fitted, RefusedRowsError
+from limes._sampling.least_squares import ENOUGH_ANSWERS, ENOUGH_CARRIERS, least_effective
+from limes._sampling.sampled import Sampling
 from limes._threads import Progress, in_workers
 from limes._warnings import RowWarning, by_output, sentence
-from limes.designs._marginals import BinCells, Crossings
+from limes.designs._marginals import BinCells, EdgeDistances
 from limes.exceptions import InputError, Interrupted, ModelError
 from limes.models._calling.caller import repetition_warnings
 from limes.models._calling.outputs import SCORE, THRESHOLDS, FirstAnswers, first_answers, no_probabilities
@@ -194,7 +194,7 @@ class RowWarnings:
     numeric: Bools  # (d,) which columns hold numbers
     low: Floats  # (d,) smallest background value
     high: Floats
-    crossings: Crossings  # distances of values from the edges of their bins
+    crossings: EdgeDistances  # distances of values from the edges of their bins
     of_codes: Bools  # (d, cells) which cells hold codes of missing values
     fixed: tuple[RowWarning, ...]  # about every row
     adds_up: bool  # whether the answers may be probabilities of classes, which add up to 1
@@ -234,7 +234,7 @@ class RowWarnings:
             numeric=table.numeric,
             low=values.min(axis=0).filled(np.nan),
             high=values.max(axis=0).filled(np.nan),
-            crossings=Crossings.learn(laws, table.matrix, binned, units),
+            crossings=EdgeDistances.learn(laws, table.matrix, binned, units),
             of_codes=of_codes,
             fixed=tuple(
                 RowWarning.of("does not vary", name=name)
@@ -544,7 +544,10 @@ class _SampledRow:
 
     def _rare(self) -> Iterator[RowWarning]:
         sample, i = self._sample, self.row
-        each = (np.ravel(numbers[i]) for numbers in (sample.unlike, sample.carriers, sample.fidelity_errors))
+        each = (
+            np.ravel(numbers[i])
+            for numbers in (sample.unlike, sample.effective_clusters, sample.fidelity_errors)
+        )
         numbers = zip(*each, strict=True)
         few = [_few(float(a), float(b), float(c), self._answers, self.kind) for a, b, c in numbers]
         yield from by_output(few, self.outputs, "errors")
@@ -576,13 +579,21 @@ class _SampledRow:
         yield from by_output(sentences, self.outputs, "order")
 
 
-def _few(unlike: float, carriers: float, fidelity_error: float, calls: int, kind: SampleKind) -> str:
-    facts = {"calls": calls, "rows": kind.rows, "more": kind.more, "unlike": unlike, "carriers": carriers}
+def _few(
+    unlike: float, effective_clusters: float, fidelity_error: float, calls: int, kind: SampleKind
+) -> str:
+    facts = {
+        "calls": calls,
+        "rows": kind.rows,
+        "more": kind.more,
+        "unlike": unlike,
+        "effective_clusters": effective_clusters,
+    }
     if unlike == 0:
         return sentence("errors", "alike", **facts)
     if unlike < ENOUGH_ANSWERS:
         return sentence("errors", "nearly alike", **facts)
-    if carriers < ENOUGH_CARRIERS:
+    if effective_clusters < ENOUGH_CARRIERS:
         return sentence("errors", "few decide", **facts)
     return sentence("errors", "fidelity", **facts) if np.isinf(fidelity_error) else ""
 

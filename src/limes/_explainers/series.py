@@ -20,7 +20,7 @@ import numpy as np
 from limes._arrays import Bools, Floats, Ints, Objects, fingerprint
 from limes._checks import check_choice, check_count
 from limes._explainers.backgrounds import check_hide, mean_over, several, split_rows
-from limes._explainers.masked import MaskableModel, MaskedExplainer, MaskedInput
+from limes._explainers.masked import InputModel, MaskedExplainer, MaskedInput
 from limes._explainers.options import MaskedKeywords, complete, takes
 from limes._explanation.wording import count as counted
 from limes._warnings import sentence
@@ -140,7 +140,7 @@ class SeriesExplainer(MaskedExplainer["SplitSeries"]):
             channels=channels,
             layout=layout,
         )
-        self._model = MaskableModel.of(model, chosen)
+        self._model = InputModel.of(model, chosen)
         super().__init__(
             model,
             self._part.parse,

@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike
 from limes._arrays import Floats, Ints
 from limes._checks import as_number, check_choice, check_count, check_size
 from limes._diagnostics.context import JointContext, TableContext, source_of
-from limes._expectations.controls import CONTROLS
 from limes._expectations.moments import REFUSED, CutShort
 from limes._explainers.options import ACCOUNT, Request, SamplingKeywords, SamplingOptions, complete, takes
 from limes._explainers.results import (
@@ -41,6 +40,7 @@ from limes._explanation.explanation import frozen_explanation
 from limes._explanation.fit import Fit
 from limes._explanation.selection import shown_of
 from limes._fitting import Fitted, Method, RefusedRowsError
+from limes._sampling.controls import CONTROLS
 from limes._threads import one_blas_thread, progress_of
 from limes.designs._joint import JointDesign
 from limes.designs._product import FeatureNumbers, ProductDesign, ProductFamily
@@ -398,7 +398,7 @@ class TabularExplainer(Described):
             return Request("read")
         if wanted == "auto" and self._model.bound.asks and self._options.sampling.max_calls is None:
             # a warning reports a budget of the user's that is too small
-            return Request("shown" if self._model.has_cheap_walks else "read")
+            return Request("shown" if self._model.can_afford_permutations else "read")
         return Request.of_option(wanted)
 
     def _answered(self, X: Any, request: Request, *, ids: Any, progress: bool, workers: int) -> Explanation:

@@ -17,9 +17,9 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
 from limes._diagnostics.context import SubsetContext
-from limes._explainers.levels import Words, check_hierarchy
+from limes._explainers.bound_input import BoundInput
+from limes._explainers.hierarchy import Words, check_hierarchy
 from limes._explainers.masked import CHECKED_ROWS, MaskedExplainer
-from limes._explainers.masked_model import MaskedModel
 from limes._explainers.options import SamplingKeywords, complete, takes
 from limes._explainers.splits import WORD, Spans, of_tokens, sentences, splitter
 from limes._explainers.splits import words as words_of
@@ -273,10 +273,10 @@ class TextExplainer(MaskedExplainer[Document]):
     def _diagnosable(self, item: Document) -> Any:  # noqa: ARG002 - its text is in the provenance
         return self
 
-    def _bind(self, item: Document) -> MaskedModel:
+    def _bind(self, item: Document) -> BoundInput:
         return read_text_model(self._text_model, self._output_of(item), item)
 
-    def _marked(self, item: Document, model: MaskedModel, kept: Bools) -> Document:
+    def _marked(self, item: Document, model: BoundInput, kept: Bools) -> Document:
         form = model.words if model.form is None else model.form
         if form is None:
             return item
@@ -301,7 +301,7 @@ class TextExplainer(MaskedExplainer[Document]):
         return tuple(filter(None, (self._remark, *_text_warnings(item), cut)))
 
 
-def read_text_model(model: TextModel, output: Output, document: Document) -> MaskedModel:
+def read_text_model(model: TextModel, output: Output, document: Document) -> BoundInput:
     """Read a model at a text, and compare the form with its answers to deletions of the text."""
     rows = subset_rows(document.size, CHECKED_ROWS)
     with_strings = ModelCaller(
@@ -323,7 +323,7 @@ def read_text_model(model: TextModel, output: Output, document: Document) -> Mas
         words = word_rows(model.steps, document)
     except CannotRead as reason:
         facts |= _beside_features(model, with_strings, document, answers[0])
-        return MaskedModel(ask=with_strings, reason=str(reason), **facts)
+        return BoundInput(ask=with_strings, reason=str(reason), **facts)
     tolerance = max(tolerance_of(model.head), SINGLE_TOLERANCE if words.single_precision else EXACT_TOLERANCE)
     rest = model.steps[words.steps :]
 
@@ -346,7 +346,7 @@ def read_text_model(model: TextModel, output: Output, document: Document) -> Mas
         return sparse
 
     ask = with_strings if words.grams is not None else lambda z: chosen()(z)
-    bound = MaskedModel.read(
+    bound = BoundInput.read(
         read, ask=ask, tolerance=tolerance, checks=0 if words.grams is not None else len(rows), **facts
     )
     return bound.checked(rows, answers, where, ask=with_strings)

@@ -24,12 +24,12 @@ import numpy as np
 from limes._arrays import ROUNDING, Floats, Ints, is_constant, power_of_two
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
-from limes._expectations.weighted_rows import ERRORS, UNSEEN_ROWS
+from limes._fit.weighted_rows import ERRORS, UNSEEN_ROWS
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._product import ProductDesign
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
 from limes.models._calling.outputs import Output, resolve
-from limes.models._identity import Predict, Watch, Witnesses
+from limes.models._identity import Predict, RefitDetector, Witnesses
 from limes.models._reading import CannotRead
 from limes.models.forms._base import Form
 from limes.models.readers import EXACT_TOLERANCE, SINGLE_TOLERANCE
@@ -61,7 +61,7 @@ class VerifiedForm:
     reason: str = ""  # why there is no form
     margin: Form | None = None  # behind the link of the answers
     tolerance: float = EXACT_TOLERANCE  # rounding of the model's sums, relative to its largest answer
-    by_form: Predict | None = None  # the same answers without the model, once compared
+    read_predict: Predict | None = None  # the same answers without the model, once compared
     allowed: Floats | float = 0.0  # largest difference of the two, of each output
     size: float = np.inf  # of the answers at which they were compared
     witnesses: Witnesses | None = None  # of a model that nothing was read of: rows to be asked about again
@@ -79,7 +79,7 @@ class VerifiedForm:
     @property
     def is_read(self) -> bool:
         """Whether a form answers, exactly or to samples, without calls of the model."""
-        return self.form is not None or self.by_form is not None
+        return self.form is not None or self.read_predict is not None
 
     def unread(self, reason: str) -> Self:
         return replace(self, form=None, margin=None, reason=reason)
@@ -95,13 +95,15 @@ class VerifiedForm:
 
         ``predict`` is what was read, if it is not a form.
         """
-        by_form = predict if self.form is None else self.form.predict
-        if by_form is None:
+        read_predict = predict if self.form is None else self.form.predict
+        if read_predict is None:
             return self
-        computed, allowed = by_form(rows), self.allowance(answers)
+        computed, allowed = read_predict(rows), self.allowance(answers)
         check_agreement(answers, computed, allowed, where)
         size = float(np.abs(answers).max())
-        return replace(self, by_form=by_form, allowed=self._within_spread(answers, computed), size=size)
+        return replace(
+            self, read_predict=read_predict, allowed=self._within_spread(answers, computed), size=size
+        )
 
     def _within_spread(self, answers: Floats, computed: Floats) -> Floats:
         """Largest difference of form and model, of each output; a ReadMismatchError if theirs is larger.
@@ -125,7 +127,7 @@ class VerifiedForm:
     @property
     def precision(self) -> dict[str, str]:
         """Which numbers a form explains where they are not the model's to the last digit."""
-        if self.tolerance < SINGLE_TOLERANCE or self.by_form is None:
+        if self.tolerance < SINGLE_TOLERANCE or self.read_predict is None:
             return {}
         size = float(np.max(self.allowed))
         return {"precision": f"sums in double precision; the model's own differ by less than {size:.2g}"}
@@ -143,19 +145,19 @@ class VerifiedForm:
     def predict(self) -> Predict:
         """Answers of the form where they are the model's own to the last digits, else those of the model."""
         exact = self.form is not None and self.tolerance <= EXACT_TOLERANCE
-        return self.by_form if exact and self.by_form is not None else self.ask
+        return self.read_predict if exact and self.read_predict is not None else self.ask
 
-    def watch(self, ask: Predict | None = None, background: Floats | None = None) -> Watch:
+    def watch(self, ask: Predict | None = None, background: Floats | None = None) -> RefitDetector:
         """Notice a new fit; ``ask`` answers as the model does, in less time."""
-        by_form = self.by_form
-        return Watch(
+        read_predict = self.read_predict
+        return RefitDetector(
             self.model,
             ask or self.ask,
-            by_form,
+            read_predict,
             self.allowed,
             self.size,
             background=background,
-            witnesses=self.witnesses if by_form is None else None,
+            witnesses=self.witnesses if read_predict is None else None,
         )
 
 

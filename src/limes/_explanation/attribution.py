@@ -22,9 +22,9 @@ from limes.exceptions import InputError
 
 if TYPE_CHECKING:
     from limes._arrays import Bools, Floats, Ints
-    from limes._expectations.contributions import RowContributions
-    from limes._expectations.least_squares import Tolerance
     from limes._explanation.explanation import Explanation
+    from limes._sampling.least_squares import Tolerance
+    from limes._shapley.exact import RowContributions
     from limes._warnings import RowWarning
 
 # Axes of each array: features "d", rows "n", outputs "k"; arrays of one output have no axis k

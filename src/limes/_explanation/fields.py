@@ -206,7 +206,7 @@ _LATER: Mapping[str, Any] = {
 def _converged(facts: Mapping[str, Any]) -> NDArray[np.bool_]:
     values, errors = (np.asarray(facts[name], dtype=float) for name in ("values", "standard_errors"))
     # of files of earlier versions alone: others need no least squares
-    from limes._expectations.least_squares import DEFAULT_TOLERANCE
+    from limes._sampling.least_squares import DEFAULT_TOLERANCE
 
     several = values if values.ndim == 3 else values[..., None]
     return np.asarray(DEFAULT_TOLERANCE.excess(several, errors.reshape(several.shape)) <= 1.0)

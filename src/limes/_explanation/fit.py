@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from limes._arrays import Floats
-    from limes._expectations.contributions import RowContributions
-    from limes._expectations.least_squares import Tolerance
-    from limes._expectations.weighted_rows import PairEffect
+    from limes._fit.weighted_rows import PairEffect
+    from limes._sampling.least_squares import Tolerance
+    from limes._shapley.exact import RowContributions
     from limes._warnings import RowWarning
 
     Positions = NDArray[np.intp]

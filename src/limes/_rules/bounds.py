@@ -31,7 +31,7 @@ Box = tuple[Floats, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Ends:
+class Range:
     """Bounds over a box, and where to cut it: columns, thresholds and stakes of the cuts, (n,) each."""
 
     low: float
@@ -40,15 +40,15 @@ class Ends:
     thresholds: Floats
     stakes: Floats
 
-    def scaled(self, factor: float) -> Ends:
+    def scaled(self, factor: float) -> Range:
         low, high = sorted((factor * self.low, factor * self.high))
-        return Ends(low, high, self.columns, self.thresholds, abs(factor) * self.stakes)
+        return Range(low, high, self.columns, self.thresholds, abs(factor) * self.stakes)
 
 
 class Bounds:
     """Bounds of one form over boxes."""
 
-    def __call__(self, box: Box) -> Ends:
+    def __call__(self, box: Box) -> Range:
         """Return bounds that hold for every row of the box, and are reached where nothing is at stake."""
         raise NotImplementedError
 
@@ -79,26 +79,26 @@ def bounds_of(form: Form) -> Bounds | None:
 
 
 @dataclass(frozen=True)
-class Extreme:
+class Minimum:
     """The least answer over a box, or a lower bound of it where the search stopped early."""
 
     value: float  # lower bound of the answers in the box
     row: Floats | None  # a row whose answer is ``value``; None where the search stopped before
 
 
-def least(bounds: Bounds, box: Box, *, sign: float = 1.0, boxes: int, below: float = np.inf) -> Extreme:
+def least(bounds: Bounds, box: Box, *, sign: float = 1.0, boxes: int, below: float = np.inf) -> Minimum:
     """Search for the least value of sign · f over a box."""
     number = count()
     ends, row = _signed(bounds(box), sign), bounds.lowest(box, sign)
     if row is not None:
-        return Extreme(ends.low, row if ends.low < below else None)
+        return Minimum(ends.low, row if ends.low < below else None)
     pending = [(ends.low, next(number), box, ends)]
     while True:
         low, _, box, ends = heappop(pending)
         if low < below and (not ends.stakes.any() or ends.high < below < np.inf):
-            return Extreme(low, np.array([values[0] for values in box]))
+            return Minimum(low, np.array([values[0] for values in box]))
         if low >= below or boxes == 0:
-            return Extreme(low, None)
+            return Minimum(low, None)
         boxes -= 1
         for part in _halves(box, ends):
             inner = _signed(bounds(part), sign)
@@ -106,11 +106,11 @@ def least(bounds: Bounds, box: Box, *, sign: float = 1.0, boxes: int, below: flo
             heappush(pending, (max(inner.low, low), next(number), part, inner))
 
 
-def _signed(ends: Ends, sign: float) -> Ends:
+def _signed(ends: Range, sign: float) -> Range:
     return ends if sign > 0 else ends.scaled(-1.0)
 
 
-def _halves(box: Box, ends: Ends) -> tuple[Box, Box]:
+def _halves(box: Box, ends: Range) -> tuple[Box, Box]:
     """Cut the column with the largest stakes at the median of its thresholds, weighted by their stakes."""
     stakes = np.bincount(ends.columns, ends.stakes, minlength=len(box))
     j = int(np.argmax(stakes))
@@ -129,7 +129,7 @@ def _halves(box: Box, ends: Ends) -> tuple[Box, Box]:
 class _SumBounds(Bounds):
     form: Sum
 
-    def __call__(self, box: Box) -> Ends:
+    def __call__(self, box: Box) -> Range:
         low = high = float(self.form.intercept)
         columns, middles, stakes = [], [], []
         for j, (function, loading) in enumerate(zip(self.form.functions, self.form.loadings, strict=True)):
@@ -140,7 +140,7 @@ class _SumBounds(Bounds):
             columns.append(j)
             middles.append(float(box[j][(box[j].size - 1) // 2]))
             stakes.append(float(np.ptp(effects)))
-        return Ends(low, high, np.array(columns, dtype=np.int64), np.array(middles), np.array(stakes))
+        return Range(low, high, np.array(columns, dtype=np.int64), np.array(middles), np.array(stakes))
 
     def lowest(self, box: Box, sign: float) -> Floats:
         row = np.array([values[0] for values in box])
@@ -156,9 +156,9 @@ class _WeightedBounds(Bounds):
     weights: Floats
     intercept: float
 
-    def __call__(self, box: Box) -> Ends:
+    def __call__(self, box: Box) -> Range:
         parts = [part(box).scaled(float(w)) for part, w in zip(self.parts, self.weights, strict=True)]
-        return Ends(
+        return Range(
             self.intercept + sum(part.low for part in parts),
             self.intercept + sum(part.high for part in parts),
             np.concatenate([part.columns for part in parts]),
@@ -172,11 +172,11 @@ class _LinkedBounds(Bounds):
     margin: Bounds
     form: Linked
 
-    def __call__(self, box: Box) -> Ends:
+    def __call__(self, box: Box) -> Range:
         of_margin = self.margin(box)
         ends = self.form.curve.function(np.array([of_margin.low, of_margin.high]))
         low, high = np.sort(float(np.ravel(self.form.intercept)[0]) + self._coef * ends)
-        return Ends(float(low), float(high), of_margin.columns, of_margin.thresholds, of_margin.stakes)
+        return Range(float(low), float(high), of_margin.columns, of_margin.thresholds, of_margin.stakes)
 
     def lowest(self, box: Box, sign: float) -> Floats | None:
         return self.margin.lowest(box, sign * np.sign(self._coef))
@@ -191,7 +191,7 @@ class _LinkedBounds(Bounds):
 class _ForestBounds(Bounds):
     form: Forest
 
-    def __call__(self, box: Box) -> Ends:
+    def __call__(self, box: Box) -> Range:
         form, trees = self.form, self.form.roots.size
         ends, missing = np.empty((form.size, 2)), np.empty(form.size, dtype=np.bool_)
         for j, values in enumerate(box):
@@ -207,7 +207,7 @@ class _ForestBounds(Bounds):
         open_ones = (undecided >= 0) & (gaps > 0.0)
         nodes = undecided[open_ones]
         low, high = bounds.sum(axis=1) + float(form.intercept)
-        return Ends(low, high, form.feature[nodes], form.threshold[nodes], gaps[open_ones])
+        return Range(low, high, form.feature[nodes], form.threshold[nodes], gaps[open_ones])
 
     def _codes(self, box: Box) -> Bools:
         """Return which codes each column may take, and last whether any other number, (d, L + 1)."""

@@ -18,7 +18,7 @@ import numpy as np
 from limes._arrays import Bools, Floats
 from limes._explanation.fields import plain_cell
 from limes._explanation.rules import Change, Contrast
-from limes._rules.bounds import Bounds, Box, Extreme, least
+from limes._rules.bounds import Bounds, Box, Minimum, least
 from limes._rules.literals import SignRows
 from limes._rules.model import Ask
 from limes.exceptions import InputError
@@ -28,14 +28,14 @@ _NEAREST = 256
 
 
 @dataclass(frozen=True)
-class Goal:
+class Target:
     """Fall below a number, or rise above it: sign · f < sign · threshold."""
 
     threshold: float
     side: Literal["below", "above"]
 
     @classmethod
-    def of(cls, below: float | None, above: float | None) -> Goal:
+    def of(cls, below: float | None, above: float | None) -> Target:
         if (below is None) == (above is None):
             raise InputError("pass below= or above=, the number that the prediction has to cross")
         threshold: Any = above if below is None else below
@@ -51,14 +51,14 @@ class Goal:
         return np.asarray(self.sign * answers < self.sign * self.threshold)
 
 
-def changes_among(rows: Floats, row: Floats, ask: Ask, goal: Goal) -> Fewest:
+def changes_among(rows: Floats, row: Floats, ask: Ask, goal: Target) -> SmallestChange:
     """Search among rows drawn, (m, columns), and take back each change of the best one that is not needed."""
     reason = f"they are the fewest among {len(rows):,} rows drawn, as the model has no bounds that are read"
     if goal.reached(ask(row[None, :]))[0]:
-        return Fewest((), row, "")
+        return SmallestChange((), row, "")
     enough = rows[goal.reached(ask(rows))]
     if not len(enough):
-        return Fewest(
+        return SmallestChange(
             (), None, f"none of {len(rows):,} rows drawn is enough, and the model has no bounds that are read"
         )
     best = enough[np.argmin(_differ(enough, row).sum(axis=1))].copy()
@@ -67,7 +67,7 @@ def changes_among(rows: Floats, row: Floats, ask: Ask, goal: Goal) -> Fewest:
         shorter[j] = row[j]
         if goal.reached(ask(shorter[None, :]))[0]:
             best = shorter
-    return Fewest(_changed(best, row), best, reason)
+    return SmallestChange(_changed(best, row), best, reason)
 
 
 def _differ(rows: Floats, row: Floats) -> Bools:
@@ -78,7 +78,7 @@ def _changed(new: Floats, row: Floats) -> tuple[int, ...]:
     return tuple(np.flatnonzero(_differ(new, row)).tolist())
 
 
-def nearest(fewest: Fewest, row: Floats, values: Box, ask: Ask, goal: Goal) -> Fewest:
+def nearest(fewest: SmallestChange, row: Floats, values: Box, ask: Ask, goal: Target) -> SmallestChange:
     """Move changes, one after the other, to the values nearest the row's own that are enough."""
     if fewest.row is None:
         return fewest
@@ -91,7 +91,7 @@ def nearest(fewest: Fewest, row: Floats, values: Box, ask: Ask, goal: Goal) -> F
         rows[:, j] = candidates
         enough = candidates[goal.reached(ask(rows)) & (_differ(rows, row)[:, j])]
         new[j] = enough[0] if enough.size else new[j]
-    return Fewest(fewest.columns, new, fewest.reason)
+    return SmallestChange(fewest.columns, new, fewest.reason)
 
 
 def freed(values: Box, row: Floats, columns: Container[int]) -> Box:
@@ -99,7 +99,9 @@ def freed(values: Box, row: Floats, columns: Container[int]) -> Box:
     return tuple(column if j in columns else row[j : j + 1] for j, column in enumerate(values))
 
 
-def contrast_of(fewest: Fewest, row: Floats, rows: SignRows, ask: Ask, goal: Goal, output: str) -> Contrast:
+def contrast_of(
+    fewest: SmallestChange, row: Floats, rows: SignRows, ask: Ask, goal: Target, output: str
+) -> Contrast:
     """Put the result in the user's words; the model itself answers the row that the changes make."""
     new = row if fewest.row is None else fewest.row
     prediction, new_prediction = ask(np.stack([row, new])).tolist()
@@ -132,7 +134,7 @@ _MOST_SETS, _MOST_BOXES = 5000, 200
 
 
 @dataclass(frozen=True, eq=False)
-class Fewest:
+class SmallestChange:
     """The columns that change, and a row with these changes; None if no row was seen.
 
     ``reason`` states why fewer columns could be enough; "" where it is proved that they are not.
@@ -143,14 +145,14 @@ class Fewest:
     reason: str
 
 
-def fewest_changes(bounds: Bounds, row: Floats, values: Box, goal: Goal) -> Fewest:
+def fewest_changes(bounds: Bounds, row: Floats, values: Box, goal: Target) -> SmallestChange:
     """Search for a row beyond the threshold that differs from a row in the fewest columns."""
     free = [j for j, column in enumerate(values) if column.size > 1]
     search = _Search(bounds, row, values, goal.sign, goal.sign * goal.threshold)
     if search.low(()) < search.threshold:
-        return Fewest((), row, "")
+        return SmallestChange((), row, "")
     if search(free).value >= search.threshold:
-        return Fewest((), None, "")
+        return SmallestChange((), None, "")
     if bounds.lowest(freed(values, row, ()), goal.sign) is not None:  # each column can be judged by itself
         return search.greedy(free, "")
     reason = ""
@@ -160,10 +162,10 @@ def fewest_changes(bounds: Bounds, row: Floats, values: Box, goal: Goal) -> Fewe
         for columns in search.promising(combinations(free, size)):
             end = search(columns)
             if end.row is not None:
-                return Fewest(_changed(end.row, row), end.row, reason)
+                return SmallestChange(_changed(end.row, row), end.row, reason)
             if end.value < search.threshold:
                 reason = "the search of a smaller set was cut short"
-    return Fewest((), None, reason)
+    return SmallestChange((), None, reason)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,14 +178,14 @@ class _Search:
     sign: float
     threshold: float  # of sign · f
 
-    def __call__(self, columns: Container[int]) -> Extreme:
+    def __call__(self, columns: Container[int]) -> Minimum:
         """Return a row below the threshold, or a bound."""
         return self._least(columns, boxes=_MOST_BOXES, below=self.threshold)
 
     def low(self, columns: Container[int]) -> float:
         return self._least(columns, boxes=0).value
 
-    def _least(self, columns: Container[int], **limits: Any) -> Extreme:
+    def _least(self, columns: Container[int], **limits: Any) -> Minimum:
         return least(self.bounds, freed(self.values, self.row, columns), sign=self.sign, **limits)
 
     def promising(self, sets: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
@@ -191,7 +193,7 @@ class _Search:
         lows = [(self.low(columns), columns) for columns in sets]
         return [columns for low, columns in sorted(lows) if low < self.threshold]
 
-    def greedy(self, free: Sequence[int], reason: str) -> Fewest:
+    def greedy(self, free: Sequence[int], reason: str) -> SmallestChange:
         """Free the column that lowers the bound most, again and again, until a row is below the threshold."""
         columns: list[int] = []
         for _ in free:
@@ -199,5 +201,5 @@ class _Search:
             columns.append(min(rest, key=lambda j: self.low([*columns, j])))
             row = self(columns).row
             if row is not None:
-                return Fewest(_changed(row, self.row), row, reason)
-        return Fewest((), None, "the search was cut short")
+                return SmallestChange(_changed(row, self.row), row, reason)
+        return SmallestChange((), None, "the search was cut short")

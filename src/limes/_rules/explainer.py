@@ -28,7 +28,7 @@ from limes._explanation.explanation import from_fields
 from limes._explanation.rules import Contrast
 from limes._explanation.wording import holding_text, number, rule_text
 from limes._rules.contrast import (
-    Goal,
+    Target,
     changes_among,
     contrast_of,
     fewest_changes,
@@ -437,7 +437,7 @@ class SparseExplainer(Described):
         ModelError
             If the model fails.
         """
-        goal, rows = Goal.of(below, above), self._rows.encode(X)
+        goal, rows = Target.of(below, above), self._rows.encode(X)
         if len(rows) != 1:
             raise InputError(f"a contrast is of one row, got {len(rows)}: pass X.iloc[[i]], or X[i : i + 1]")
         (row,) = rows

@@ -24,7 +24,7 @@ from limes._threads import LRUCache
 from limes.exceptions import InputError, NotReadableError, ReadMismatchError
 from limes.models._calling.caller import Calls, OneOutput, Retry, with_retries
 from limes.models._calling.outputs import MEMBERSHIP, Output
-from limes.models._identity import Watch
+from limes.models._identity import RefitDetector
 from limes.models._reading import read_output, tolerance_of
 from limes.models.forms._base import Form
 
@@ -74,7 +74,7 @@ class ModelReading:
     background: Floats  # answers at the background's rows, (n,), that an assumed range has to cover
     bounds: Bounds | None  # of its answers over boxes of rows; None where it is not read, or no box bounds it
     reason: str  # why it is sampled, where it is
-    watch: Watch  # notices that the model was fitted again
+    watch: RefitDetector  # notices that the model was fitted again
     unfinished: LRUCache[int, RowCalls]  # answers around rows whose explanation was cut short
 
     def worst_case(self, box: Box, boxes: int) -> tuple[tuple[float, float] | None, bool]:
@@ -119,7 +119,7 @@ class RuleModel:
             except NotReadableError as reason:
                 if self.method == "exact":
                     raise
-                verified = replace(verified, form=None, by_form=None, reason=str(reason))
+                verified = replace(verified, form=None, read_predict=None, reason=str(reason))
         form, allowed = verified.form, float(verified.allowed)
 
         def span(near: LiteralNeighbourhood) -> AnswerRange | None:
@@ -134,7 +134,7 @@ class RuleModel:
 
         return ModelReading(
             expectation=expectation,
-            predict=None if expectation is None else verified.by_form,
+            predict=None if expectation is None else verified.read_predict,
             samples=self.method == "auto",
             answer_range=span,
             background=np.zeros(0) if bounded or form is not None else self.rows.scale_answers(self.ask),

@@ -148,7 +148,7 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Relaxed:
+class Relaxation:
     """A lower bound: ``base`` less the largest scores."""
 
     base: float
@@ -156,7 +156,7 @@ class Relaxed:
     slots: int
 
     @classmethod
-    def at(cls, problem: FreeQuadratic, slots: int, point: Point) -> Relaxed:
+    def at(cls, problem: FreeQuadratic, slots: int, point: Point) -> Relaxation:
         pull = problem.gram @ point.u - point.ridges * point.u
         scores = (problem.moments + point.eta * problem.ones - pull) ** 2 / point.ridges
         multiplier = 2.0 * point.eta * problem.target - problem.slack * point.eta**2
@@ -185,7 +185,7 @@ class CentralPath:
         self._problem, self._slots, self.point = problem, slots, point
         self._diagonal = np.diag_indices(problem.moments.size)
         self._factor = self._without_ridges(point.ridges)
-        self.best = Relaxed.at(problem, slots, point) if self._factor is not None else None
+        self.best = Relaxation.at(problem, slots, point) if self._factor is not None else None
 
     def step(self, barrier: float) -> float:
         move = None if self._factor is None else self._direction(self._factor, barrier)
@@ -207,7 +207,7 @@ class CentralPath:
             return 0.0
         self._factor = factor
         self.point = point.moved(move, length)
-        bound = Relaxed.at(self._problem, self._slots, self.point)
+        bound = Relaxation.at(self._problem, self._slots, self.point)
         if self.best is None or bound.bound > self.best.bound:
             self.best = bound
         return length
@@ -579,7 +579,7 @@ class BoxSearch:
         elif tighter.bound < self.cutoff:
             heappush(self._open, (tighter.bound, next(self._ticket), tighter))
 
-    def _largest_scores(self, node: _BoxNode, point: Floats, slots: int) -> tuple[Relaxed, Floats, Floats]:
+    def _largest_scores(self, node: _BoxNode, point: Floats, slots: int) -> tuple[Relaxation, Floats, Floats]:
         """Return the bound at a point v and its best η; then the entries that count, and which do, (d,) each.
 
         On both sides of the best η these are two vertices, of which the mean with sum y is returned.
@@ -602,7 +602,7 @@ class BoxSearch:
             best = int(np.argmax(values))
             below, above = max(best - 1, 0), min(best + 1, _TRIED - 1)
             low, high = levels[below], levels[above]
-        relaxed = Relaxed(base + float(values[best] + largest[best]), scores[best, fixed:], slots)
+        relaxed = Relaxation(base + float(values[best] + largest[best]), scores[best, fixed:], slots)
         vertices = np.zeros((2, 2, point.size))
         for vertex, i in zip(vertices, (below, above), strict=True):
             counted = np.append(node.chosen, node.free[order[i, :slots]])

@@ -242,7 +242,7 @@ class FactRows:
 
 
 @dataclass(frozen=True, eq=False)
-class Searched:
+class SearchResult:
     """Errors and sets of facts, the best first, and a lower bound of the errors of all sets of the size."""
 
     best: tuple[tuple[float, Facts], ...]
@@ -267,10 +267,10 @@ class FactSearch:
         self._order = candidates[np.argsort(excess @ rows.holds[:, candidates], kind="stable")]
         self._holds = rows.holds[:, self._order].astype(np.float64)
 
-    def best(self, k: int, *, work: float = _MOST_WORK) -> Searched:
+    def best(self, k: int, *, work: float = _MOST_WORK) -> SearchResult:
         """Search all sets of at most k facts; ``work`` limits the operations."""
         if k == 0:
-            return Searched(((self._listed[()], ()),), self._listed[()], 0)
+            return SearchResult(((self._listed[()], ()),), self._listed[()], 0)
         self._beam(k)
         order, nodes, spent = count(), 0, 0.0
         pending: list[tuple[float, int, float, Facts]] = [(-np.inf, next(order), 0.0, ())]
@@ -286,7 +286,7 @@ class FactSearch:
             for value, bound, child in self._expand(places, rows, k):
                 heappush(pending, (value, next(order), bound, child))
         lower = min([self._errors[0], *(bound for _, _, bound, _ in pending)])
-        return Searched(tuple((error, facts) for facts, error in self._listed.items()), lower, nodes)
+        return SearchResult(tuple((error, facts) for facts, error in self._listed.items()), lower, nodes)
 
     @property
     def _errors(self) -> list[float]:
@@ -424,7 +424,7 @@ class FactSample:
             weights = 1.0 / density
         return FactRows(holds, self._values, weights)
 
-    def best(self, k: int, enough: float = np.inf) -> Searched:
+    def best(self, k: int, enough: float = np.inf) -> SearchResult:
         """Search the sets of at most k facts; unless all rows are at hand, draw rows of the best and repeat.
 
         No rows are drawn where the best set errs by more than ``enough``: it errs more than the sample says.
@@ -442,7 +442,7 @@ class FactSample:
         is_last = searched.proved or searched.best[0][0] > enough
         return searched if is_last else self._search(k, _MOST_WORK)
 
-    def _search(self, k: int, work: float) -> Searched:
+    def _search(self, k: int, work: float) -> SearchResult:
         searched = FactSearch(self.rows, self._candidates).best(k, work=work)
         for size in range(1, k if searched.best[0][0] == 0.0 else 0):  # of facts without an error, the fewest
             fewer = FactSearch(self.rows, self._candidates).best(size, work=_QUICK)
@@ -458,7 +458,7 @@ class FactSample:
         self._values = np.concatenate([self._values, self._losses(flips)])
         self._drawn[facts] = self._drawn.get(facts, 0) + number
 
-    def _is_certain(self, searched: Searched) -> bool:
+    def _is_certain(self, searched: SearchResult) -> bool:
         """Whether the best set leads by more standard errors than chance explains."""
         rows = self.rows
         parts = [self._influence(rows, facts) for _, facts in searched.best]

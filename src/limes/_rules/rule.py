@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limes._arrays import ROUNDING, Bools, Floats, Ints, fingerprint, is_constant, r_squared, streams
-from limes._expectations.least_squares import DEFAULT_TOLERANCE
 from limes._expectations.moments import REFUSED
 from limes._explanation.rules import BAND, Certificate
 from limes._rules.model import Ask, ModelReading, RowCalls
@@ -47,6 +46,7 @@ from limes._rules.problem import (
 )
 from limes._rules.problem import solution as solution_of
 from limes._rules.solvers import SOLVERS
+from limes._sampling.least_squares import DEFAULT_TOLERANCE
 from limes._warnings import RowWarning
 
 # Resamples that judge the choice of literals, and the share from which another literal is a near-tie

@@ -166,7 +166,7 @@ class Counts:
 class Coalitions(Counts):
     """Strata weights whose β are Shapley values of f(S kept, the others removed).
 
-    φ_j is the mean over r of what feature j adds to r others; see ``_expectations/coalitions.py``. The law of
+    φ_j is the mean over r of what feature j adds to r others; see ``_shapley/coalitions.py``. The law of
     s is that along the way from no feature to all, which is uniform.
     """
 

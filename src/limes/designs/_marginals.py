@@ -770,7 +770,7 @@ _TIED = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class Crossings:
+class EdgeDistances:
     """Distances of rows to the next cells: learnt from the background once, for any rows."""
 
     # (d, p) the value that a cell of a column must reach to be in the next cell: the edge itself, or, on a
@@ -782,7 +782,7 @@ class Crossings:
     @classmethod
     def learn(
         cls, marginals: Sequence[Marginal], background: Floats, binned: Bools, unit: Floats
-    ) -> Crossings:
+    ) -> EdgeDistances:
         widest = max(law.cells.count for law in marginals)
         below, above = (np.full((len(marginals), widest), np.nan) for _ in range(2))
         by_column = np.asfortranarray(background)

@@ -267,7 +267,7 @@ class Witnesses:
 
 
 @dataclass(eq=False)
-class Watch:
+class RefitDetector:
     """Detects that a model was fitted again since it was read, by its state and its answers.
 
     Answers of a model that was read are compared with its form's, unless its state says all; a model that is

@@ -14,7 +14,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 
 import limes
-from internals import CODES, Desk, RowWarning
+from internals import CODES, RowWarning, WhatIfSession
 
 X, Y = make_classification(600, 8, n_informative=5, class_sep=0.6, random_state=0)
 FOREST = RandomForestClassifier(40, max_depth=8, random_state=0).fit(X, Y)
@@ -80,7 +80,7 @@ def test_all_channels_show_the_warning():
     assert text.replace("'", "&#39;") in one.to_html()
     assert text.replace("'", "&#39;") in limes.decision_page(explanation, row=i)
     assert text.removeprefix("LIME's ") in explanation.to_report(progress=False)
-    desk = Desk(explainer, table, [*map(str, range(len(table)))], lambda _: None)
+    desk = WhatIfSession(explainer, table, [*map(str, range(len(table)))], lambda _: None)
     assert text in desk.explain(desk.row(i)["values"], 1)["warnings"]
     diagnosis = limes.diagnose(one, progress=False)
     assert text in " ".join(str(diagnosis).split())

@@ -1,10 +1,10 @@
 r"""How well the surrogates of a table's rows fit, and their effects, computed row by row at first access.
 
 R² = (2 b·Γ - b·Σb) / Var_w f. Coefficients b and Γ are the explanation's. Of a model that was read Var_w f is
-exact where its form has a closed form (``_expectations/variance.py``), as effects of cells have,
-else estimated on rows of w through the form (``_expectations/weighted_rows.py``). Of a
+exact where its form has a closed form (``_fit/variance.py``), as effects of cells have,
+else estimated on rows of w through the form (``_fit/weighted_rows.py``). Of a
 sampled model both come from the answers that the explanation was made of. The model is called for its
-contributions alone (``_expectations/walks.py``).
+contributions alone (``_shapley/permutations.py``).
 """
 
 from __future__ import annotations
@@ -29,14 +29,11 @@ from limes._arrays import (
     r_squared,
     streams,
 )
-from limes._expectations.behind_curves import BehindCurve
-from limes._expectations.contributions import RowContributions, exact_contributions
-from limes._expectations.joint import JointExpectation
-from limes._expectations.least_squares import AnswerStatistics
 from limes._expectations.moments import REFUSED, refusals
-from limes._expectations.pool import SEQUENCES
-from limes._expectations.pooled import PooledExpectation
-from limes._expectations.variance import (
+from limes._explainers.tables.laws import Writer, bin_texts
+from limes._explanation.fit import RowEffects
+from limes._explanation.view import CAPTURED, MATTERS, SURE
+from limes._fit.variance import (
     CellEffects,
     LinkVariance,
     SumVariance,
@@ -44,22 +41,26 @@ from limes._expectations.variance import (
     exact_cells,
     exact_variance,
 )
-from limes._expectations.walk_starts import OccurringStarts, ProductStarts
-from limes._expectations.walks import Others, Walks
-from limes._expectations.weighted_rows import (
+from limes._fit.weighted_rows import (
     FormPool,
     JointEffects,
     OneHotFit,
     PairEffect,
     Total,
-    Unseen,
+    UnseenAnswers,
     WeightedRows,
     exact_pair,
     pair_estimate,
 )
-from limes._explainers.tables.laws import Writer, bin_texts
-from limes._explanation.fit import RowEffects
-from limes._explanation.view import CAPTURED, MATTERS, SURE
+from limes._sampling.joint import JointExpectation
+from limes._sampling.least_squares import AnswerStatistics
+from limes._sampling.pool import SEQUENCES
+from limes._sampling.pooled import PooledExpectation
+from limes._shapley.curved_margins import CurvedMargin
+from limes._shapley.exact import RowContributions, exact_contributions
+from limes._shapley.interventional import Interventional
+from limes._shapley.permutations import ControlVariates, PermutationSampler
+from limes._shapley.starts import OccurringStarts, ProductStarts
 from limes._threads import LRUCache
 from limes.designs._column import SpreadColumn
 from limes.designs._marginals import BinCells
@@ -262,7 +263,7 @@ class AdditiveFit:
     rows: FittedRows
     i: int
     total: Total  # Var_w f, or 1 where that is 0
-    unseen: Unseen | None  # of a sampled model
+    unseen: UnseenAnswers | None  # of a sampled model
     r_squared: tuple[Floats, Floats]
     make: Callable[[int], RowEffects]
     # rows of w with what the effects leave of f there, (m, k)
@@ -286,7 +287,7 @@ class _Accounts(ABC):
     """Contributions of rows, exact or by walks; coefficients."""
 
     fit: Callable[[], Fitted]
-    walks: Walks | None  # None with method="exact"
+    walks: PermutationSampler | None  # None with method="exact"
     # contributions of single rows by walks: calls of the model are not repeated
     _walked: dict[int, RowContributions]
 
@@ -303,9 +304,11 @@ class _Accounts(ABC):
     def _exact_contributions(self, at: Ints) -> RowContributions: ...
 
     @abstractmethod
-    def _walked_to(self, row: int, others: Others | None, *, is_current: bool) -> RowContributions: ...
+    def _walked_to(
+        self, row: int, others: ControlVariates | None, *, is_current: bool
+    ) -> RowContributions: ...
 
-    def _others(self, rows: Ints) -> Sequence[Others | None]:
+    def _others(self, rows: Ints) -> Sequence[ControlVariates | None]:
         """Control variates of each row's walks."""
         return [None] * len(rows)
 
@@ -343,7 +346,7 @@ def exact_account(
 ) -> RowContributions:
     """Exact contributions at rows x in these cells (n, d), of a form or under the joint law."""
     if isinstance(expectation, JointExpectation):
-        exact = expectation.interventional
+        exact: Interventional | None = expectation.interventional
         assert exact is not None  # noqa: S101 - `has_exact_contributions`
         return exact.at(x, cells)
     assert form is not None  # noqa: S101 - the expectation is exact
@@ -364,7 +367,7 @@ class TableFits(_Accounts):
     form: ReadForm | None  # None where the model was sampled
     sampling: Any  # what sampled it, or the rows that the exact expectation refused
     predictions: Floats  # (n, ...)
-    walks: Walks | None  # to the model, or to the form if it was read; None with method="exact"
+    walks: PermutationSampler | None  # to the model, or to the form if it was read; None with method="exact"
     spent: Ints  # calls that each row rests on already, where one bound is set for all
     _walked: dict[int, RowContributions] = field(default_factory=dict, init=False)
     _fidelities: dict[int, tuple[Floats, Floats]] = field(default_factory=dict, init=False)
@@ -457,7 +460,7 @@ class TableFits(_Accounts):
         assert form is not None  # noqa: S101 - these rows were not sampled
         return exact_contributions(form.form, form.expectation, self.account(), self.x[at], self.cells[at])
 
-    def _walked_to(self, row: int, others: Others | None, *, is_current: bool) -> RowContributions:
+    def _walked_to(self, row: int, others: ControlVariates | None, *, is_current: bool) -> RowContributions:
         assert self.walks is not None  # noqa: S101 - `Explanation`s of method="exact" have no sampled rows
         family = self.account()
         # the mean that coefficients rest on, where it is exact and of the same law
@@ -468,14 +471,14 @@ class TableFits(_Accounts):
         prediction = self.predictions[row].reshape(-1)
         return self.walks.at(self.x[row], prediction, starts, others, spent, is_current=is_current)
 
-    def _others(self, rows: Ints) -> Sequence[Others | None]:
+    def _others(self, rows: Ints) -> Sequence[ControlVariates | None]:
         """Control variates of each row's walks: margins behind predictions, or trees fitted to the pool."""
-        if self.walks is not None and isinstance(self.walks.predict, BehindCurve) and rows.size:
+        if self.walks is not None and isinstance(self.walks.predict, CurvedMargin) and rows.size:
             margins = self.walks.predict.contributions(self.account(), self.x[rows], self.cells[rows])
-            return [None] * len(rows) if margins is None else [Others(its) for its in margins]
+            return [None] * len(rows) if margins is None else [ControlVariates(its) for its in margins]
         return [self._trees(row) for row in rows.tolist()]
 
-    def _trees(self, row: int) -> Others | None:
+    def _trees(self, row: int) -> ControlVariates | None:
         if not isinstance(self.sampling, PooledExpectation) or not self._is_sampled(row):
             return None
         if self.walks is None or self.walks.sampling.max_calls - self.spent[row] < _WORTH_TREES:
@@ -487,7 +490,7 @@ class TableFits(_Accounts):
             return None
         at = self.x[row : row + 1], self.cells[row : row + 1]
         values = trees.contributions(self.account(), *at)
-        return None if values is None else Others(values[0], trees.predict)
+        return None if values is None else ControlVariates(values[0], trees.predict)
 
     @property
     def has_exact(self) -> bool:
@@ -569,7 +572,7 @@ class TableFits(_Accounts):
         for i, row in enumerate(rows.each):
             weighted = self._answers(row)
             prediction = self.predictions[row.position].reshape(-1)
-            unseen = Unseen(AnswerStatistics.from_rows(weighted.f * unit), prediction, unit)
+            unseen = UnseenAnswers(AnswerStatistics.from_rows(weighted.f * unit), prediction, unit)
             yield _estimated(weighted, rows, i, unit, unseen=unseen)
 
     def _answers(self, row: FittedRow) -> WeightedRows:
@@ -651,7 +654,7 @@ def _estimated(
     unit: Floats,
     *,
     variance: Floats | None = None,
-    unseen: Unseen | None = None,
+    unseen: UnseenAnswers | None = None,
 ) -> AdditiveFit:
     """Estimate effects of cells of row i: of what slopes leave of f, where there are slopes.
 
@@ -771,7 +774,7 @@ class JointFits(_Accounts):
     cells: Ints  # (n, d)
     fit: Callable[[], Fitted]  # the surrogates
     predictions: Floats  # (n, ...)
-    walks: Walks | None
+    walks: PermutationSampler | None
     spent: Ints  # calls that each row rests on already, where one bound is set for all
     _walked: dict[int, RowContributions] = field(default_factory=dict, init=False)
     _effects: LRUCache[bytes, JointEffects] = field(
@@ -810,11 +813,11 @@ class JointFits(_Accounts):
         return self.expectation.interventional is not None
 
     def _exact_contributions(self, at: Ints) -> RowContributions:
-        exact = self.expectation.interventional
+        exact: Interventional | None = self.expectation.interventional
         assert exact is not None  # noqa: S101 - these rows were not sampled
         return exact.at(self.x[at], self.cells[at])
 
-    def _walked_to(self, row: int, others: Others | None, *, is_current: bool) -> RowContributions:
+    def _walked_to(self, row: int, others: ControlVariates | None, *, is_current: bool) -> RowContributions:
         assert self.walks is not None  # noqa: S101 - the joint law is never exact
         family, x = self.expectation.family, self.x[row]
         around = family.around(self.cells[row])

@@ -15,13 +15,8 @@ import numpy as np
 
 from limes._arrays import Floats, Objects, column_stds, distinct_rows
 from limes._diagnostics.context import Estimate
-from limes._expectations.behind_curves import behind_links
-from limes._expectations.joint import JointExpectation
 from limes._expectations.moments import CutShort
 from limes._expectations.of_forms import reproducible
-from limes._expectations.sampled import SampledExpectation
-from limes._expectations.variance import CellEffects
-from limes._expectations.walks import Walks
 from limes._explainers.results import OCCURRING, PERTURBED, RowWarnings, fixed_warnings, sampling_warnings
 from limes._explainers.tables.fits import JointFits, ReadForm, TableFits
 from limes._explainers.tables.laws import (
@@ -47,7 +42,12 @@ from limes._explainers.verified_form import (
     VerifiedForm,
 )
 from limes._explanation.fit import QUICK, RowFits
+from limes._fit.variance import CellEffects
 from limes._fitting import Fitted, fit_rows
+from limes._sampling.joint import JointExpectation
+from limes._sampling.sampled import SampledExpectation
+from limes._shapley.curved_margins import behind_links
+from limes._shapley.permutations import PermutationSampler
 from limes._threads import LRUCache, Progress, progress_of
 from limes._warnings import RowWarning
 from limes.designs._joint import JointFamily
@@ -299,9 +299,9 @@ class TabularModel:
         return bool(expectation.account_seconds(self.family) <= QUICK)
 
     @property
-    def has_cheap_walks(self) -> bool:
+    def can_afford_permutations(self) -> bool:
         """Whether the calls that contributions have, where they are not asked for, are enough."""
-        return self.bound.budget.has_cheap_walks
+        return self.bound.budget.can_afford_permutations
 
     @property
     def has_exact_contributions(self) -> bool:
@@ -314,17 +314,17 @@ class TabularModel:
     def fits(self, rows: Rows, predictions: Floats, fit: Callable[[], Fitted]) -> RowFits:
         """The fits of rows of one call; ``fit`` returns their surrogates."""
         expectation: Any = self.bound.expectation
-        by_form, its = self.bound.by_form, self.options.sampling
+        read_predict, its = self.bound.read_predict, self.options.sampling
         sampling, budget = replace(its.sampling, spread=self.bound.spread), self.bound.budget
         spent = np.zeros(len(rows), dtype=np.int64)
-        if by_form is None and (budget.most is not None or budget.has_cheap_walks):
+        if read_predict is None and (budget.most is not None or budget.can_afford_permutations):
             sampling = replace(sampling, max_calls=budget.walked)
-        if by_form is None and budget.most is not None:
+        if read_predict is None and budget.most is not None:
             fitted = fit()
             spent = fitted.moments.calls + self.bound.shared_calls(fitted.moments.shared) - budget.checks
-        asks, ask = by_form is None, by_form or self.bound.ask
+        asks, ask = read_predict is None, read_predict or self.bound.ask
 
-        walks: Walks | None = Walks(
+        walks: PermutationSampler | None = PermutationSampler(
             ask,
             sampling,
             asks=asks,
@@ -338,7 +338,7 @@ class TabularModel:
             form, expectation = self._read_form, self.bound.fallback
             # method="exact" gives no estimates
             predict = behind_links(form.form) or form.form.predict
-            walks = Walks(predict, its.sampling, asks=False) if expectation else None
+            walks = PermutationSampler(predict, its.sampling, asks=False) if expectation else None
         inputs = rows.x, rows.cells, fit, form, expectation, predictions, walks, spent
         writers = [*map(writer_of, self.table.columns)]
         return TableFits(self.family, lambda: self.account, self.texts, writers, *inputs)

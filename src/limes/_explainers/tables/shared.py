@@ -27,9 +27,9 @@ import numpy as np
 
 from limes._arrays import Floats, is_constant, power_of_two, r_squared, sobol_points
 from limes._diagnostics.context import kernel
-from limes._expectations.controls.control import FittedControl, ZeroControl
-from limes._expectations.least_squares import ControlMoments
-from limes._expectations.pool_fit import ExplainedRows
+from limes._sampling.controls.control import FittedControl, ZeroControl
+from limes._sampling.least_squares import ControlMoments
+from limes._sampling.pool_fit import ExplainedRows
 from limes.designs._product import ProductDesign, ProductFamily
 
 # Rows whose laws are drawn from: each has at least this many of the draws

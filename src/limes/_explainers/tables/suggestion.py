@@ -28,13 +28,13 @@ import numpy as np
 
 from limes._arrays import Floats, Ints, fingerprint, is_constant, streams
 from limes._checks import check_count
-from limes._expectations.controls.tables import tree_control
-from limes._expectations.controls.wide import strongest
 from limes._explainers.tables.laws import fit_laws
 from limes._explainers.tables.shared import SharedAnswers, SharedDraws
 from limes._explainers.verified_form import even_positions
 from limes._explanation.drawing import Card, Printable
 from limes._explanation.wording import count, number
+from limes._sampling.controls.tables import tree_control
+from limes._sampling.controls.wide import strongest
 from limes._threads import one_blas_thread
 from limes.designs._product import FeatureNumbers, ProductDesign, ProductFamily
 from limes.exceptions import InputError
@@ -413,7 +413,7 @@ class _ByAnswers:
         self._rows = rows[self._at]
         sampling = model.options.sampling
         self._predict = Calls(
-            model.bound.by_form or model.bound.ask,
+            model.bound.read_predict or model.bound.ask,
             batch_size=sampling.batch_size,
             retry=sampling.retry,
         )

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes._expectations.pool import Pool
 from limes._explainers.tables.columns import FEW
 from limes._explainers.tables.table import Table
 from limes._explainers.verified_form import product_rows
+from limes._sampling.pool import Pool
 from limes._warnings import RowWarning
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._product import ProductFamily

@@ -19,16 +19,8 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes._expectations.behind_curves import BehindCurve
-from limes._expectations.controls import CONTROLS
-from limes._expectations.controls.control import Control
-from limes._expectations.controls.tables import MarginControl
-from limes._expectations.controls.wide import strong_effects
-from limes._expectations.joint import JointExpectation
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
-from limes._expectations.pooled import PooledExpectation, sampler
-from limes._expectations.sampled import SampledExpectation
 from limes._explainers.budget import TableBudget
 from limes._explainers.options import REQUESTED, SamplingOptions
 from limes._explainers.tables.laws import (
@@ -49,6 +41,15 @@ from limes._explainers.verified_form import (
 )
 from limes._explanation.wording import cell
 from limes._fitting import Expectation, fit_rows
+from limes._sampling.controls import CONTROLS
+from limes._sampling.controls.control import Control
+from limes._sampling.controls.tables import MarginControl
+from limes._sampling.controls.wide import strong_effects
+from limes._sampling.joint import JointExpectation
+from limes._sampling.pooled import PooledExpectation, sampler
+from limes._sampling.sampled import SampledExpectation
+from limes._shapley.curved_margins import CurvedMargin
+from limes._shapley.interventional import Interventional
 from limes._threads import Progress, progress_of
 from limes.designs._joint import JointFamily
 from limes.designs._marginals import Marginal, categorical
@@ -74,7 +75,7 @@ from limes.models._calling.outputs import (
     resolve,
 )
 from limes.models._encoders import encoded_columns, encoded_texts
-from limes.models._identity import FITTED_AGAIN, Predict, Watch, Witnesses, few_rows, rounding_of
+from limes.models._identity import FITTED_AGAIN, Predict, RefitDetector, Witnesses, few_rows, rounding_of
 from limes.models._reading import fitted_columns, read_output, tolerance_of
 from limes.models.forms._base import Form
 from limes.models.forms._trees import Forest
@@ -115,7 +116,7 @@ class BoundTable(VerifiedForm):
     # another order than few
     rowwise: Predict
     is_rowwise: bool = False  # whether these are its answers
-    detector: Watch
+    detector: RefitDetector
     budget: TableBudget
     checks: AnswerCount  # what was asked before any row was explained
     # what samples rows that the exact expectation refuses, from the form, with method="auto"
@@ -134,7 +135,7 @@ class BoundTable(VerifiedForm):
     @property
     def asks(self) -> bool:
         """Whether the model answers the rows of a sample itself, and not what was read."""
-        return self.by_form is None
+        return self.read_predict is None
 
     @property
     def pool_calls(self) -> int:
@@ -271,21 +272,20 @@ class TableVerification:
     def occurring(self) -> int:
         """Number of background rows that the joint law may have: all that a form answers."""
         rows = len(self.table.matrix)
-        return rows if self.answering.by_form is not None else self.budget.occurring(rows)
+        return rows if self.answering.read_predict is not None else self.budget.occurring(rows)
 
     def bind(self, law: Family) -> BoundTable:
         """Compare the form with the model, and choose an exact or a sampled expectation."""
         form, method = self.read.form, self.options.method
         if isinstance(law, JointFamily):
             verified = self.answering
-            is_read = verified.by_form is not None
+            is_read = verified.read_predict is not None
             self.budget.sampling(is_read=is_read)  # refuses too few calls
             expectation = JointExpectation(
                 law,
-                verified.by_form or verified.ask,
+                verified.read_predict or verified.ask,
                 self.options.sampling,
-                form=verified.form if is_read else None,
-                is_read=is_read,
+                exact_contributions=partial(Interventional, verified.form) if is_read else None,
             )
             why = f"law='joint' rests on {len(law.rows):,} background rows, a sample of their population"
             return self._sampled(verified, expectation, why)
@@ -299,7 +299,7 @@ class TableVerification:
                 reason = str(error)
         verified, margin = self.answering, self._margin_control()
         controls = CONTROLS if margin is None else {**CONTROLS, "margin": margin}
-        pool = self.budget.sampling(is_read=verified.by_form is not None)
+        pool = self.budget.sampling(is_read=verified.read_predict is not None)
         chosen = self.options.with_controls(controls).controls
         sampling = replace(pool, spread=verified.spread, controls=chosen)
         if method == "exact":
@@ -308,11 +308,11 @@ class TableVerification:
                 "Use method='auto' to sample it, with error bars"
             )
         return self._sampled(
-            verified, sampler(self.family, verified.by_form or verified.ask, sampling), reason
+            verified, sampler(self.family, verified.read_predict or verified.ask, sampling), reason
         )
 
     def _sampled(self, verified: VerifiedForm, expectation: Expectation, reason: str) -> BoundTable:
-        if verified.by_form is not None:
+        if verified.read_predict is not None:
             reason = f"{reason} (sampled from the read model)"
         budget = self.budget
         rowwise = RowwisePredictions(verified.ask, self.table.matrix, budget.most and budget.again)
@@ -376,7 +376,7 @@ class TableVerification:
         if self.options.method != "sampled" and (verified.form is not None or verified.margin is not None):
             with suppress(ReadMismatchError):
                 verified = self._answered_by_form(verified)
-        if verified.by_form is not None:
+        if verified.read_predict is not None:
             return verified
         ask, inputs = partial(with_retries, verified.ask, retry=self.options.retry), few_inputs(matrix)
         answered = repeated_answers(ask, inputs)
@@ -387,12 +387,12 @@ class TableVerification:
     def _answered_by_form(self, verified: VerifiedForm) -> VerifiedForm:
         """Return it with answers of its form, or of its margin and the curve behind that."""
         answers, rows = self.answers(verified.output), self.probe.rows
-        by_form = None
+        read_predict = None
         if verified.form is None and verified.margin is not None:
             margins = verified.margin.predict(rows)
             curve = matching_curve(margins, answers, verified.output.pick, verified.allowance(answers))
-            by_form = None if curve is None else BehindCurve(verified.margin, curve)
-        return verified.compared(rows, answers, self.probe.where, by_form)
+            read_predict = None if curve is None else CurvedMargin(verified.margin, curve)
+        return verified.compared(rows, answers, self.probe.where, read_predict)
 
     def _quickest(self, verified: VerifiedForm) -> Predict:
         """What answers as the model does, without what an estimator adds to the time of a booster."""
@@ -414,7 +414,7 @@ class TableVerification:
             return None
         other, most = self, self.options.max_calls
         # of what was read as a curve the rows were compared already
-        if most is not None and self.answering.by_form is None:
+        if most is not None and self.answering.read_predict is None:
             other = replace(self, few=True, _answers={})
             if control == "auto" and len(other.probe.rows) > _MOST_COMPARED * most:
                 return None

@@ -32,10 +32,10 @@ import numpy as np
 
 from limes._arrays import ROUNDING, Floats, Ints, r_squared
 from limes._checks import check_choice, check_count
-from limes._expectations.least_squares import DEFAULT_TOLERANCE
 from limes._explainers.budget import least_for_input
 from limes._explanation.explanation import from_fields
 from limes._fitting import Fitted
+from limes._sampling.least_squares import DEFAULT_TOLERANCE
 from limes._threads import one_blas_thread, progress_of, user_blas_threads
 from limes.compat.lime._leniency import feature_count, selection_of, sliced_count
 from limes.compat.lime.exceptions import warn_or_raise

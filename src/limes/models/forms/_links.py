@@ -353,7 +353,7 @@ class Centred(Link):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Bend(Link):
+class SmoothRelu(Link):
     """A smooth max(s, 0) by its transform; where |s| > ``reach`` they differ by less than e^{-31}."""
 
     kernel: Callable[[Floats], Floats]  # on Re z = 0
@@ -373,7 +373,7 @@ class Bend(Link):
         return ExponentialSum.of_waves(heights, weights, 0.25 * period, _BEND_ERROR, 0.5)
 
 
-class Rectifier(Link):
+class Relu(Link):
     """max(s, 0) by the Fourier series of |s|; where s keeps its sign it is s, or 0."""
 
     def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:  # noqa: ARG002
@@ -402,22 +402,22 @@ CURVES: Mapping[str, Link] = {
     **SQUARES,
     "cos": Cosine(np.cos, is_monotone=False),
     "erf": Centred(erf, link=LINKS["probit"], inner=float(np.sqrt(2.0))),
-    "gelu": Bend(
+    "gelu": SmoothRelu(
         lambda s: s * ndtr(s),
         kernel=lambda t: -np.exp(-0.5 * t * t) * (1.0 / (t * t) + 1.0),
         height=8.5,
         reach=9.0,
         is_monotone=False,
     ),
-    "relu": Rectifier(lambda s: np.maximum(s, 0.0)),
-    "silu": Bend(
+    "relu": Relu(lambda s: np.maximum(s, 0.0)),
+    "silu": SmoothRelu(
         lambda s: s * expit(s),
         kernel=lambda t: -(np.pi**2) * np.cosh(np.pi * t) / np.sinh(np.pi * t) ** 2,
         height=11.5,
         reach=38.0,
         is_monotone=False,
     ),
-    "softplus": Bend(
+    "softplus": SmoothRelu(
         lambda s: np.logaddexp(0.0, s),
         kernel=lambda t: -np.pi / (t * np.sinh(np.pi * t)),
         height=11.0,

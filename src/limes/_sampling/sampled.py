@@ -37,9 +37,10 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 
 from limes._arrays import Floats, Ints, fingerprint, is_constant, streams
-from limes._expectations.controls import CONTROLS, Control, FittedControl, TooLargeError, too_large
-from limes._expectations.controls.control import least_left, share_left
-from limes._expectations.least_squares import (
+from limes._expectations.moments import Moments, RowBlocks, boxed, finished_rows
+from limes._sampling.controls import CONTROLS, Control, FittedControl, TooLargeError, too_large
+from limes._sampling.controls.control import least_left, share_left
+from limes._sampling.least_squares import (
     DEFAULT_TOLERANCE,
     AnswerStatistics,
     Clusters,
@@ -54,7 +55,6 @@ from limes._expectations.least_squares import (
     least_squares,
     student_factors,
 )
-from limes._expectations.moments import Moments, RowBlocks, boxed, finished_rows
 from limes._threads import Progress, in_workers
 from limes.designs._product import Features, Rows
 from limes.exceptions import InputError, ModelError, SlowModelWarning
@@ -650,7 +650,7 @@ def _fit_of_states(design: SampledDesign, f: Floats, probability: Floats, weight
         share_errors=share_errors,
         noise=np.stack(excess_of_squares, axis=1),
         n_unlike=np.where(differ, count * states, 0),
-        carriers=np.full(outputs, np.inf),
+        effective_clusters=np.full(outputs, np.inf),
         effective=np.array(float(count * states)),
         answers_differ=np.array(True),
     )

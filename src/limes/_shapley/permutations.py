@@ -28,7 +28,7 @@ of one row, or is bounded by how much the two walks of a pair differ. Where a sh
 out at random, means over n others have s / n times the variance between rows more.
 
 *Control variates.* The changes of a function along the same walks, whose contributions are exact, are
-subtracted, with a slope for each column: the margin's behind a curve (``behind_curves.py``), trees fitted to
+subtracted, with a slope for each column: the margin's behind a curve (``curved_margins.py``), trees fitted to
 the pool's answers, which are of no walk. Behind a curve no model is asked, so that groups are larger, and
 walks go on until errors are 1 % of the largest contribution, or some thousand pairs were walked.
 
@@ -48,17 +48,17 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from limes._arrays import DIFFERENCE_ROUNDING, Bools, Floats, Ints, fingerprint, streams
-from limes._expectations.behind_curves import BehindCurve
-from limes._expectations.contributions import RowContributions
-from limes._expectations.least_squares import (
+from limes._sampling.least_squares import (
     ENOUGH_ANSWERS,
     UNSEEN,
     Tolerance,
     error_of_mean,
     student_factors,
 )
-from limes._expectations.sampled import SEQUENCES, Sampling
-from limes._expectations.walk_starts import Drawn, Passes, Starts, TabulatedStarts, latin_orders, same
+from limes._sampling.sampled import SEQUENCES, Sampling
+from limes._shapley.curved_margins import CurvedMargin
+from limes._shapley.exact import RowContributions
+from limes._shapley.starts import DrawnStarts, Passes, Starts, TabulatedStarts, latin_orders, same
 from limes._threads import in_threads
 from limes.exceptions import InputError
 from limes.models._calling.caller import Calls
@@ -70,7 +70,7 @@ _MOST_PAIRS, _MOST_BEHIND = 8, 32
 # Groups at the first look at the errors, and at that behind a curve, and at least, where there are calls for
 # several pairs a group
 _FIRST_GROUPS, _FIRST_BEHIND, _GROUPS = 8, 16, 10
-# Fewest pairs that show errors
+# SmallestChange pairs that show errors
 _FEWEST_PAIRS = 4
 # Where answers repeat, so that pairs cost few calls: walks as if this multiple of the calls were allowed
 _REPEATED = 8
@@ -95,11 +95,11 @@ def _calls_of_a_pair(columns: int) -> int:
 
 
 def least_walked(columns: int) -> int:
-    """Fewest calls that contributions of columns which all vary are estimated from."""
+    """SmallestChange calls that contributions of columns which all vary are estimated from."""
     return _FEWEST_PAIRS * _calls_of_a_pair(columns)
 
 
-class Others(NamedTuple):
+class ControlVariates(NamedTuple):
     """Functions of a row that are like f, and whose contributions at the explained row are known."""
 
     contributions: Floats  # (d, m)
@@ -108,7 +108,7 @@ class Others(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Walks:
+class PermutationSampler:
     """Contributions at single rows by walks: same seed and same row, same result.
 
     ``predict`` maps rows (n, d) to (n,) or (n, k); ``asks`` states whether it is the model's.
@@ -127,7 +127,7 @@ class Walks:
         row: Floats,
         prediction: Floats,
         starts: Starts,
-        others: Others | None = None,
+        others: ControlVariates | None = None,
         spent: int = 0,
         *,
         is_current: bool = True,
@@ -137,7 +137,7 @@ class Walks:
         ``spent`` calls of those that are allowed were made before. A model that may be another one than
         explained the row is checked first.
         """
-        if isinstance(self.predict, BehindCurve):
+        if isinstance(self.predict, CurvedMargin):
             return self._behind(self.predict, row, prediction, starts, others)
         tally = AnswerCount()
         with tally.counting():
@@ -150,7 +150,7 @@ class Walks:
         row: Floats,
         prediction: Floats,
         starts: Starts,
-        others: Others | None,
+        others: ControlVariates | None,
         spent: int,
         *,
         is_current: bool,
@@ -199,7 +199,12 @@ class Walks:
         return walk.result(_with_omitted(estimate, walk, starts))
 
     def _behind(
-        self, form: BehindCurve, row: Floats, prediction: Floats, starts: Starts, others: Others | None
+        self,
+        form: CurvedMargin,
+        row: Floats,
+        prediction: Floats,
+        starts: Starts,
+        others: ControlVariates | None,
     ) -> RowContributions:
         """The same without a call: groups are walked on all cores, with a stream of random numbers each."""
         stream = self._stream(row)
@@ -261,7 +266,7 @@ def _in_steps(groups: int, walk: _Walk, most: int | None = None) -> list[int]:
 
 
 def _along_margins(
-    form: BehindCurve, row: Floats, first: int, z: Floats, at_z: Floats | None, paths: Ints
+    form: CurvedMargin, row: Floats, first: int, z: Floats, at_z: Floats | None, paths: Ints
 ) -> tuple[Floats, Floats]:
     del at_z  # walks begin there anyway
     both = form.along(row, np.concatenate([z, z]), paths.reshape(-1, row.size))
@@ -299,7 +304,7 @@ class _AskedRows:
     row: Floats
     prediction: Floats
     ask: Callable[[Floats], Floats]
-    others: Others | None
+    others: ControlVariates | None
 
     def along(self, z: Floats, at_z: Floats | None, paths: Ints) -> tuple[Floats, Floats | None]:
         d = self.row.size
@@ -354,7 +359,7 @@ class _Walk:
     varies: Bools  # (d,)
     size: int  # of a group, in pairs
     along: Along
-    others: Others | None = None
+    others: ControlVariates | None = None
     passes: Passes | None = None
     parts: list[_Pairs] = field(default_factory=list)
 
@@ -386,7 +391,7 @@ class _Walk:
             needed = min(_CAUTION * self.groups * excess**2, _MOST_TIMES * self.groups)
             goal = max(int(needed), self.groups + -(-self.groups // 4))
 
-    def pairs(self, drawn: Drawn, rng: np.random.Generator) -> _Pairs:
+    def pairs(self, drawn: DrawnStarts, rng: np.random.Generator) -> _Pairs:
         """Walk from further groups of rows."""
         z, at_z, controls, places = drawn
         order = latin_orders(rng, len(z) // self.size, self.size, self.row.size)

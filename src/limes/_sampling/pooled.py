@@ -26,26 +26,26 @@ from typing import Any, Literal
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, are_complements
-from limes._expectations.controls import CONTROLS, FittedControl, TooLargeError, too_large
-from limes._expectations.controls.control import least_left
-from limes._expectations.controls.tables import share_beyond_trees
-from limes._expectations.controls.wide import is_wide
-from limes._expectations.crossfit import SHARED, CrossFit, PoolControl, SimulatedLaw, anywhere, in_folds
-from limes._expectations.least_squares import check_squares
 from limes._expectations.moments import (
     Moments,
     RowBlocks,
     finished_rows,
 )
-from limes._expectations.pool import SEQUENCES, SMALLEST, Pool, PoolRows, pool_sizes
-from limes._expectations.pool_fit import (
+from limes._sampling.controls import CONTROLS, FittedControl, TooLargeError, too_large
+from limes._sampling.controls.control import least_left
+from limes._sampling.controls.tables import share_beyond_trees
+from limes._sampling.controls.wide import is_wide
+from limes._sampling.crossfit import SHARED, CrossFit, PoolControl, SimulatedLaw, anywhere, in_folds
+from limes._sampling.least_squares import check_squares
+from limes._sampling.pool import SEQUENCES, SMALLEST, Pool, PoolRows, pool_sizes
+from limes._sampling.pool_fit import (
     ExplainedRows,
     PoolSample,
     changed_weight,
     least_squares_of_pool,
 )
-from limes._expectations.sampled import CALLS, CUT_SHORT, Forecast, SampledExpectation, Sampling
-from limes._threads import Locked, Progress, in_threads, progress_of
+from limes._sampling.sampled import CALLS, CUT_SHORT, Forecast, SampledExpectation, Sampling
+from limes._threads import Progress, SharedState, in_threads, progress_of
 from limes.designs._product import ProductDesign, ProductFamily, Rows
 
 # Least share of a pool's rows that must count for an explained row
@@ -71,7 +71,7 @@ _CLOSE = 1.5
 _WORTH_A_SECOND = 0.25
 
 
-class PooledExpectation(Locked):
+class PooledExpectation(SharedState):
     """Moments of a function under the designs of one background, which differ by their cells alone.
 
     ``sampling.max_shared`` is the size of the largest pool.
@@ -342,7 +342,7 @@ class ControlledPool:
     fits: Sequence[PoolControl]  # of the control, one for each equal part of the rows
 
 
-class ControlledPools(Locked):
+class ControlledPools(SharedState):
     """A pool with the control of each stage, which is fitted once."""
 
     def __init__(self, pool: Pool, family: ProductFamily, sampling: Sampling, sizes: Sequence[int]) -> None:

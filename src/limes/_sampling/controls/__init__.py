@@ -7,8 +7,8 @@ in that fold: h does not depend on the rows it is subtracted from, and the estim
 
 from collections.abc import Collection
 
-from limes._expectations.controls.control import Control, FittedControl, TooLargeError, no_control
-from limes._expectations.controls.tables import (
+from limes._sampling.controls.control import Control, FittedControl, TooLargeError, no_control
+from limes._sampling.controls.tables import (
     additive_control,
     kernel_control,
     network_control,

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limes._arrays import Floats, Ints, sobol_points, streams
-from limes._expectations.least_squares import least_effective
-from limes._expectations.pool_fit import CellCodes, cell_codes
-from limes._expectations.sampled import Sampling
-from limes._threads import Locked, in_workers
+from limes._sampling.least_squares import least_effective
+from limes._sampling.pool_fit import CellCodes, cell_codes
+from limes._sampling.sampled import Sampling
+from limes._threads import SharedState, in_workers
 from limes.designs._marginals import Atoms
 from limes.designs._product import ProductFamily
 from limes.models._calling.caller import Retry, with_retries
@@ -32,7 +32,7 @@ SEQUENCES = 8
 SMALLEST = 1024
 # Smallest multiple of the largest power of two by which a pool grows beyond it
 _LARGER = 1.25
-# Fewest rows of a pool that a small budget cuts
+# SmallestChange rows of a pool that a small budget cuts
 _FEWEST = 64
 # Key of the pool's streams; streams of explained rows have the row's hash instead
 _KEY = 0x706F6F6C
@@ -87,7 +87,7 @@ class PoolRows(NamedTuple):
     answers: Floats
 
 
-class Pool(Locked):
+class Pool(SharedState):
     """A model's answers to rows of the background's law; threads may share it.
 
     A copy in another process has the same answers, and grows by the same rows. ``predict`` maps rows (n, d)

@@ -43,12 +43,12 @@ class Starts(Protocol):
         """Which columns of z may differ from the explained row's, (d,)."""
         ...
 
-    def drawing(self, size: int, most: int) -> Drawing:
+    def drawing(self, size: int, most: int) -> StartSampler:
         """What draws rows for groups of ``size`` pairs, of at most ``most`` pairs in all."""
         ...
 
 
-class Drawn(NamedTuple):
+class DrawnStarts(NamedTuple):
     """Rows z (W, d), and, if they are known, f(z) (W, k) and control variates of mean 0 (W, q).
 
     The first k controls are the outputs. Rows of a background have their places in it.
@@ -68,8 +68,8 @@ class Passes(NamedTuple):
     uneven: float
 
 
-class Drawing(NamedTuple):
-    draw: Callable[[np.random.Generator, int], Drawn]  # the next rows, of n groups
+class StartSampler(NamedTuple):
+    draw: Callable[[np.random.Generator, int], DrawnStarts]  # the next rows, of n groups
     passes: Passes | None = None
 
 
@@ -82,13 +82,13 @@ class ProductStarts:
 
     omitted: ClassVar[None] = None
 
-    def drawing(self, size: int, most: int) -> Drawing:
+    def drawing(self, size: int, most: int) -> StartSampler:
         del most  # rows are never all met
-        return Drawing(partial(self._draw, size))
+        return StartSampler(partial(self._draw, size))
 
-    def _draw(self, size: int, rng: np.random.Generator, groups: int) -> Drawn:
+    def _draw(self, size: int, rng: np.random.Generator, groups: int) -> DrawnStarts:
         levels = in_slices(rng, groups, size, self.design.size)
-        return Drawn(self.design.draw(levels.reshape(-1, self.design.size))[0])
+        return DrawnStarts(self.design.draw(levels.reshape(-1, self.design.size))[0])
 
     def varies(self, row: Floats) -> Bools:
         laws = zip(self.design.laws, row, strict=True)
@@ -117,14 +117,14 @@ class TabulatedStarts:
         levels = (np.arange(_SLICES)[:, None] + rng.random((_SLICES, d))) / _SLICES
         return cls(starts.design.draw(levels)[0], starts.varies(row), starts.mean)
 
-    def drawing(self, size: int, most: int) -> Drawing:
+    def drawing(self, size: int, most: int) -> StartSampler:
         del most
-        return Drawing(partial(self._draw, size))
+        return StartSampler(partial(self._draw, size))
 
-    def _draw(self, size: int, rng: np.random.Generator, groups: int) -> Drawn:
+    def _draw(self, size: int, rng: np.random.Generator, groups: int) -> DrawnStarts:
         d = self.values.shape[1]
         slices = (in_slices(rng, groups, size, d).reshape(-1, d) * _SLICES).astype(np.int64)
-        return Drawn(self.values[slices, np.arange(d)])
+        return DrawnStarts(self.values[slices, np.arange(d)])
 
     def varies(self, row: Floats) -> Bools:
         del row  # that of the table
@@ -175,7 +175,7 @@ class OccurringStarts:
         deviation = np.sqrt(weights @ centred**2)
         return np.asarray(centred / np.where(deviation > 0, deviation, 1.0))
 
-    def drawing(self, size: int, most: int) -> Drawing:
+    def drawing(self, size: int, most: int) -> StartSampler:
         """Draw without replacement: passes over the background, or one that is as long as all walks."""
         weights = self.around.weights / self.around.weights.sum()
         a_pass = size * -(-int(np.count_nonzero(weights)) // size)
@@ -186,7 +186,7 @@ class OccurringStarts:
         slices = np.arange(a_pass if passes else size * max(1, most // size)).reshape(size, -1)
         waiting: list[Floats] = []
 
-        def draw(rng: np.random.Generator, groups: int) -> Drawn:
+        def draw(rng: np.random.Generator, groups: int) -> DrawnStarts:
             while len(waiting) < groups:
                 # a group has a slice of each part of the background, and a pass has all slices
                 within = rng.random() if passes else rng.random(slices.shape)
@@ -195,16 +195,16 @@ class OccurringStarts:
             del waiting[:groups]
             return self._at(levels)
 
-        return Drawing(draw, passes)
+        return StartSampler(draw, passes)
 
-    def _at(self, levels: Floats) -> Drawn:
+    def _at(self, levels: Floats) -> DrawnStarts:
         # any fixed order is unbiased; the last output is the positive one of two classes
         order = np.argsort(self.answers[:, -1], kind="stable")
         below = np.cumsum(self.around.weights[order])
         # a row without weight ends where it begins, and no level lies there
         places = np.searchsorted(below, levels * below[-1], side="right")
         chosen = order[np.minimum(places, np.flatnonzero(self.around.weights[order])[-1])]
-        return Drawn(self.background[chosen], self.answers[chosen], self._controls[chosen], chosen)
+        return DrawnStarts(self.background[chosen], self.answers[chosen], self._controls[chosen], chosen)
 
     def varies(self, row: Floats) -> Bools:
         return np.asarray(~same(self.background, row).all(axis=0))

@@ -7,7 +7,7 @@ bandwidth these are the interventional values against the whole background. Of a
 
 Trees take all rows down together (``kernels/joint_contributions.cpp``). A product ∏_j g_j(x_j) has, against
 one row b, the multilinear extension ∏_j (t g_j(ξ) + (1 - t) g_j(b)), whose integral a few nodes t give
-exactly (``contributions.py``). Whatever else was read is asked about all coalitions, if these are few.
+exactly (``exact.py``). Whatever else was read is asked about all coalitions, if these are few.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import numpy as np
 
 from limes import _kernels
 from limes._arrays import Bools, Floats, Ints, times
-from limes._expectations.contributions import RowContributions, combined, quadrature
-from limes._expectations.least_squares import student_factors
+from limes._sampling.least_squares import student_factors
+from limes._shapley.exact import RowContributions, combined, quadrature
 from limes._threads import in_threads
 from limes.designs._joint import JointFamily
 from limes.exceptions import ModelError, NotReadableError
@@ -48,7 +48,7 @@ _PARTS = 16
 _MOST_SECONDS = 1.0
 
 
-class Against(ABC):
+class InterventionalGame(ABC):
     """Computes a form's contributions against the rows of one background; threads may share it."""
 
     seconds: float  # about what a row by itself takes
@@ -62,7 +62,7 @@ class Against(ABC):
 class Interventional:
     """Exact contributions of one form under the joint laws of one background."""
 
-    def __init__(self, predict: Callable[[Floats], Floats], form: Form | None, family: JointFamily) -> None:
+    def __init__(self, form: Form | None, predict: Callable[[Floats], Floats], family: JointFamily) -> None:
         """``predict`` are the answers of the form, or of what was read without being one.
 
         Raises a NotReadableError if contributions would take too long.
@@ -112,7 +112,7 @@ class Interventional:
         return np.stack([self._family.around(of_row).weights for of_row in cells])
 
 
-def against(form: Form, background: Floats) -> Against:
+def against(form: Form, background: Floats) -> InterventionalGame:
     """What computes a form's contributions against background rows (N, d)."""
     if isinstance(form, Combination):
         return _Parts(form, background)
@@ -127,7 +127,7 @@ def against(form: Form, background: Floats) -> Against:
     return _Coalitions(form.predict, background, a_row)
 
 
-class _Parts(Against):
+class _Parts(InterventionalGame):
     def __init__(self, form: Combination, background: Floats) -> None:
         self._form, self._parts = form, [against(part, background) for part in form.parts]
         self.seconds = sum(part.seconds for part in self._parts)
@@ -137,7 +137,7 @@ class _Parts(Against):
         return combined(self._form, [part(x, weights) for part in self._parts])
 
 
-class _Terms(Against):
+class _Terms(InterventionalGame):
     """A sum of functions of one column each."""
 
     def __init__(self, form: Sum, background: Floats) -> None:
@@ -160,7 +160,7 @@ class _Terms(Against):
         return values
 
 
-class _Trees(Against):
+class _Trees(InterventionalGame):
     def __init__(self, form: Forest, background: Floats) -> None:
         self._form, self._background = form, np.ascontiguousarray(background.T)
         self._value = form.value.reshape(len(form.value), -1)
@@ -202,7 +202,7 @@ class _Trees(Against):
         return [*pairwise([0, *cuts.tolist(), roots.size])]
 
 
-class _Products(Against):
+class _Products(InterventionalGame):
     """Σ_i coef_i ∏_j g_ij(x_j)."""
 
     def __init__(self, form: SumOfProducts, background: Floats) -> None:
@@ -250,7 +250,7 @@ def _others(factors: Floats) -> Floats:
     return before * after[::-1]
 
 
-class _Coalitions(Against):
+class _Coalitions(InterventionalGame):
     """Whatever answers rows (n, d), about all coalitions of the columns that vary."""
 
     def __init__(self, predict: Callable[[Floats], Floats], background: Floats, seconds: float) -> None:

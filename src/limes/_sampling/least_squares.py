@@ -130,7 +130,7 @@ def can_be_trusted(sampled: SampleStatistics, least: Ints, *, varies: Bools) -> 
     trusted = sampled.effective >= least
     for condition in (
         sampled.unlike >= ENOUGH_ANSWERS,
-        sampled.carriers >= ENOUGH_CARRIERS,
+        sampled.effective_clusters >= ENOUGH_CARRIERS,
         np.isfinite(sampled.fidelity_errors),
         ~sampled.collinear,
     ):
@@ -172,7 +172,7 @@ class LeastSquares:
     share_errors: Floats  # of the shares β_j (Σβ)_j / Var_w f, (d, k)
     noise: Floats  # what errors of β add to β_j (Σβ)_j in expectation, (d, k)
     n_unlike: Ints  # rows whose answer differs from the most frequent one, (k,)
-    carriers: Floats  # effective clusters behind a coefficient's error, (k,)
+    effective_clusters: Floats  # effective clusters behind a coefficient's error, (k,)
     effective: Floats  # effective number of rows, ()
     answers_differ: Bools  # of every output; without that no coefficient can be estimated, ()
 
@@ -213,7 +213,7 @@ class LeastSquares:
                 control=np.full(rows, control, dtype="U16"),
                 noise=self.noise.reshape(columns),
                 unlike=np.broadcast_to(self.n_unlike, self.mean.shape).reshape(each),
-                carriers=self.carriers.reshape(each),
+                effective_clusters=self.effective_clusters.reshape(each),
                 effective=self.effective,
                 collinear=np.full(columns[: len(rows) + 1], collinear),
                 answers=np.full(rows, boxed(np.empty(0) if answers is None else answers)),
@@ -253,7 +253,7 @@ class FeatureSupport(NamedTuple):
         of_control = simulated[..., 0, :] ** 2 + (departure**2 * simulated[..., 1:, :] ** 2).sum(axis=-2)
         return np.where(blind, np.inf, np.sqrt(variance + of_control))
 
-    def carriers(self, residuals: Floats, answers: Floats | None) -> Floats:
+    def effective_clusters(self, residuals: Floats, answers: Floats | None) -> Floats:
         """Effective clusters behind a coefficient's error, (..., k), of those of each one, (..., d, k).
 
         The median over features. A control is fitted to few rows as well: where few answers are large, its
@@ -696,7 +696,7 @@ def least_squares(
         share_errors=shares,
         noise=noise,
         n_unlike=sample.statistics.n_unlike,
-        carriers=support.carriers(sandwich.effective[1:], of_answers),
+        effective_clusters=support.effective_clusters(sandwich.effective[1:], of_answers),
         effective=np.array(
             float(len(f)) if sample.weights is None else 1.0 / (sample.weights @ sample.weights)
         ),

@@ -30,7 +30,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from limes._arrays import Floats, Reals, are_complements, are_probabilities, fingerprint
-from limes._expectations.controls.control import (
+from limes._expectations.linked_words import LinkedWordsExpectation
+from limes._expectations.words import switch_surrogates
+from limes._sampling.controls.control import (
     PENALTIES,
     FittedControl,
     SequenceRidge,
@@ -42,9 +44,7 @@ from limes._expectations.controls.control import (
     ridge_path,
     roots_of_weights,
 )
-from limes._expectations.least_squares import ControlMoments
-from limes._expectations.linked_words import LinkedWordsExpectation
-from limes._expectations.words import switch_surrogates
+from limes._sampling.least_squares import ControlMoments
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._base import Linear

@@ -18,8 +18,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from limes._arrays import Floats, Ints, Reals
-from limes._expectations.least_squares import ControlMoments
-from limes._expectations.pool_fit import ExplainedRows
+from limes._sampling.least_squares import ControlMoments
+from limes._sampling.pool_fit import ExplainedRows
 from limes.designs._product import ProductFamily
 
 # Largest number of floats in the normal equations of one control, 2 GB: they grow with the square of the

@@ -42,14 +42,14 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 
 from limes._arrays import Floats, Ints, Objects, are_probabilities, r_squared
-from limes._expectations.coalitions import exact_account
-from limes._expectations.contributions import RowContributions
-from limes._expectations.controls.control import evenly_spread
-from limes._expectations.least_squares import Tolerance
 from limes._expectations.linked_words import LinkedWordsExpectation
 from limes._expectations.moments import REFUSED
 from limes._explanation.attribution import Contributions
 from limes._explanation.view import SHAPLEY
+from limes._sampling.controls.control import evenly_spread
+from limes._sampling.least_squares import Tolerance
+from limes._shapley.coalitions import exact_account
+from limes._shapley.exact import RowContributions
 from limes.designs._exchangeable import Coalitions, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._identity import Predict
@@ -273,7 +273,7 @@ class ReadModel(Protocol):
         """The expectation of the form that it was read as, None if it was not."""
 
     @property
-    def by_form(self) -> Predict | None:
+    def read_predict(self) -> Predict | None:
         """Its answers without the model."""
 
     @property
@@ -285,13 +285,13 @@ def levels_of(
     model: ReadModel, ask: Predict, units: Partition, whole: Floats, calls: int, rng: np.random.Generator
 ) -> LevelAccount:
     """The account by the form that a model was read as, if all pieces are units; else by ``account_of``."""
-    if model.exact is not None and model.by_form is not None and not units.looks:
+    if model.exact is not None and model.read_predict is not None and not units.looks:
         try:
-            account = exact_account(model.exact, model.by_form, len(units.shares))
+            account = exact_account(model.exact, model.read_predict, len(units.shares))
         except REFUSED:  # sampled from the form, without a call
             pass
         else:
-            return exact_levels(units, account, model.by_form, rng)
+            return exact_levels(units, account, model.read_predict, rng)
     return account_of(ask, units, whole, calls, rng, is_function=model.is_function)
 
 

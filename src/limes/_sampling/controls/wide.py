@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from limes._arrays import Bools, CellNumbers, Floats, Reals, power_of_two
-from limes._expectations.controls.control import FittedControl, evenly_spread, share_left
-from limes._expectations.controls.tables import CellBasis, ColumnBasis, Units, fit_effects
-from limes._expectations.least_squares import ControlMoments
-from limes._expectations.pool_fit import CellMoments, ExplainedRows
+from limes._sampling.controls.control import FittedControl, evenly_spread, share_left
+from limes._sampling.controls.tables import CellBasis, ColumnBasis, Units, fit_effects
+from limes._sampling.least_squares import ControlMoments
+from limes._sampling.pool_fit import CellMoments, ExplainedRows
 from limes.designs._marginals import BinCells, Marginal, learn_means
 from limes.designs._product import ProductDesign, ProductFamily
 

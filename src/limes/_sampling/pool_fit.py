@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from limes import _kernels
 from limes._arrays import Floats, Ints
-from limes._expectations.least_squares import (
+from limes._sampling.least_squares import (
     MIN_CHANGED_ROWS,
     SEPARATE,
     AnswerStatistics,
@@ -213,7 +213,9 @@ def least_squares_of_pool(
         share_errors=np.where(support.used[..., None], shares, np.nan),
         noise=noise,
         n_unlike=statistics.n_unlike,
-        carriers=support.carriers(sandwich.effective[:, 1:], sums.effective_of_answers[:, 1:]),
+        effective_clusters=support.effective_clusters(
+            sandwich.effective[:, 1:], sums.effective_of_answers[:, 1:]
+        ),
         effective=normal.effective,
         answers_differ=support.answers_differ(statistics.n_unlike),
     )

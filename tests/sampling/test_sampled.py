@@ -455,18 +455,18 @@ def test_the_order_of_features_does_not_change_how_many_rows_carry_a_coefficient
     h = (rng.random((256, 5)) < [0.5, 0.1, 0.3, 0.05, 0.2]).astype(float)
     f = rng.standard_t(2, size=(256, 2)) + h[:, :2] * 20.0
 
-    def carriers(order):
+    def effective_clusters(order):
         features = h[:, order]
         design = FeatureTable(features.mean(axis=0), features.var(axis=0), np.ones(5), np.zeros(()))
         clusters = Clusters(np.arange(256), np.arange(256) % 4)
         sample = WeightedSample(features - features.mean(axis=0), f, clusters, AnswerStatistics.from_rows(f))
         return least_squares_of_rows(
             design, sample, FeatureSupport.from_rows(features, np.ones(5, dtype=bool))
-        ).carriers
+        ).effective_clusters
 
-    expected = carriers([0, 1, 2, 3, 4])
+    expected = effective_clusters([0, 1, 2, 3, 4])
     for order in ([4, 3, 2, 1, 0], [1, 0, 3, 4, 2], [2, 3, 4, 0, 1]):
-        assert carriers(order) == pytest.approx(expected, rel=1e-9)
+        assert effective_clusters(order) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -17,16 +17,16 @@ import numpy as np
 
 from limes import _kernels
 from limes._arrays import Floats, Ints, are_complements
-from limes._expectations.contributions import exact_contributions
 from limes._expectations.moments import REFUSED
 from limes._expectations.of_forms import exact_expectation
+from limes._shapley.exact import exact_contributions
 from limes._threads import in_threads
 from limes.designs._product import ProductFamily
 from limes.models.forms._base import Form, Reducible, Sum
 from limes.models.forms._linked import Linked, Ridges
 from limes.models.forms._trees import Forest
 
-# Walks that one thread takes down the trees
+# PermutationSampler that one thread takes down the trees
 _WALKS = 256
 # Largest number of columns, and of thresholds of a column, that the compiled pass takes
 _MOST_COLUMNS, _MOST_THRESHOLDS = 254, 65_534
@@ -35,12 +35,12 @@ _MOST_COLUMNS, _MOST_THRESHOLDS = 254, 65_534
 _MOST_PAIRS, _FEWEST_PAIRS, _MOST_STEPS, _A_COLUMN = 1 << 13, 1 << 9, 1 << 27, 8
 
 
-def behind_links(form: Form) -> BehindCurve | None:
+def behind_links(form: Form) -> CurvedMargin | None:
     """The answers of links of sums, as of a network with one hidden layer; None for other forms."""
     links = form.expanded if isinstance(form, Ridges) else form
     if not isinstance(links, Linked) or _Proportional.of(links.margin) is None:
         return None
-    return BehindCurve(links.margin, links.answers)
+    return CurvedMargin(links.margin, links.answers)
 
 
 class _Proportional(NamedTuple):
@@ -74,7 +74,7 @@ class _Proportional(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class BehindCurve:
+class CurvedMargin:
     """f(x) = curve(margin(x)): ``curve`` maps margins (n,) or (n, m) to answers (n,) or (n, k)."""
 
     margin: Form

@@ -43,7 +43,11 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Bools, CellNumbers, Floats, Ints, Reals, are_probabilities, fingerprint, streams
-from limes._expectations.controls.control import (
+from limes._expectations.exact import ExactExpectation
+from limes._expectations.forest import ForestExpectation
+from limes._expectations.moments import ExactMoments, Moments
+from limes._functions import Bump, Filled, Function, Identity, Lookup
+from limes._sampling.controls.control import (
     PENALTIES,
     Control,
     FittedControl,
@@ -59,12 +63,8 @@ from limes._expectations.controls.control import (
     roots_of_weights,
     share_left,
 )
-from limes._expectations.exact import ExactExpectation
-from limes._expectations.forest import ForestExpectation
-from limes._expectations.least_squares import ControlMoments, error_of_mean
-from limes._expectations.moments import ExactMoments, Moments
-from limes._expectations.pool_fit import CellMoments, ExplainedRows
-from limes._functions import Bump, Filled, Function, Identity, Lookup
+from limes._sampling.least_squares import ControlMoments, error_of_mean
+from limes._sampling.pool_fit import CellMoments, ExplainedRows
 from limes._threads import LRUCache
 from limes.designs._column import ColumnOfLaws, IndicatorColumn, SlopeColumn
 from limes.designs._marginals import BinCells, Marginal

@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 
 from limes import _kernels
 from limes._arrays import Floats, fingerprint, r_squared, streams
-from limes._expectations.least_squares import UNSEEN, LeastSquares, student_factors
 from limes._expectations.moments import Moments
-from limes._expectations.sampled import SampledExpectation, Sampling, least_calls
+from limes._sampling.least_squares import UNSEEN, LeastSquares, student_factors
+from limes._sampling.sampled import SampledExpectation, Sampling, least_calls
 from limes._threads import in_threads
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.models.forms._base import Form
@@ -207,7 +207,7 @@ class _Sums(NamedTuple):
         surrogate = self.mean + np.einsum("j,bjk->bk", design.departure, self.coef)
         away = self.coef - coef
         fourth = (away**4).sum(axis=0)
-        carriers = np.divide(
+        effective_clusters = np.divide(
             (away**2).sum(axis=0) ** 2, fourth, out=np.full_like(fourth, np.inf), where=fourth > 0
         )
         differ = variance > 0
@@ -222,7 +222,7 @@ class _Sums(NamedTuple):
             share_errors=_errors(products) / total,
             noise=np.maximum((away * (gammas - gamma)).mean(axis=0), 0.0) / _BATCHES,
             n_unlike=np.where(differ, self.sets, 0),
-            carriers=np.median(carriers, axis=0),
+            effective_clusters=np.median(effective_clusters, axis=0),
             effective=np.array(float(self.sets)),
             answers_differ=np.array(bool(differ.any())),
         )

@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from limes import _kernels
 from limes._arrays import ROUNDING, Bools, Floats, Ints, is_constant, padded, streams
-from limes._expectations.least_squares import (
+from limes._sampling.least_squares import (
     AnswerStatistics,
     Clusters,
     SandwichVariance,
@@ -144,7 +144,7 @@ class WeightedRows:
         return np.asarray(np.sqrt((sums**2).sum(axis=0)))
 
     def errors(
-        self, influence: Floats, residuals: Floats, unseen: Unseen | None = None
+        self, influence: Floats, residuals: Floats, unseen: UnseenAnswers | None = None
     ) -> tuple[Floats, SandwichVariance]:
         """Standard errors (s, k) of sums of influences (s, m) times residuals (m, k), as of coefficients."""
         sandwich = SandwichVariance.from_rows(influence, residuals, self.clusters)
@@ -168,7 +168,7 @@ class WeightedRows:
         return np.asarray(self.f - (mean - inclusion @ coef) - self.h.T @ coef)
 
 
-class Unseen(NamedTuple):
+class UnseenAnswers(NamedTuple):
     """What bounds answers that a sample may have missed: the rule of three (``least_squares.py``)."""
 
     statistics: AnswerStatistics  # of the answers
@@ -281,7 +281,7 @@ class OneHotFit:
 
     rows: WeightedRows
     masses: list[Floats]
-    unseen: Unseen | None = None  # of a model that was sampled
+    unseen: UnseenAnswers | None = None  # of a model that was sampled
 
     @cached_property
     def _cells(self) -> Ints:
@@ -499,7 +499,7 @@ def pair_estimate(
     masses: tuple[Floats, Floats],
     columns: tuple[int, int],
     total: Total,
-    unseen: Unseen | None = None,
+    unseen: UnseenAnswers | None = None,
 ) -> PairEffect:
     """Estimate the effects of pairs of cells: centred means of the residuals (m, k) of columns' effects."""
     assert rows.cells is not None  # noqa: S101 - rows of tables have cells
@@ -525,7 +525,7 @@ def pair_estimate(
 
 
 def _means_of_cells(
-    rows: WeightedRows, cells: Ints, count: int, f: Floats, unseen: Unseen | None
+    rows: WeightedRows, cells: Ints, count: int, f: Floats, unseen: UnseenAnswers | None
 ) -> tuple[Floats, Floats]:
     """Weighted means of f (m, k), whose mean is 0, in each cell, and their variances, (count, k) each.
 

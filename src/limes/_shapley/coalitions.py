@@ -37,10 +37,10 @@ from typing import NamedTuple
 import numpy as np
 
 from limes._arrays import Floats
-from limes._expectations.contributions import RowContributions
-from limes._expectations.least_squares import student_factors
 from limes._expectations.moments import ExactMoments
-from limes._expectations.sampled import FEWEST, SampledExpectation, errors_of_means, least_calls
+from limes._sampling.least_squares import student_factors
+from limes._sampling.sampled import FEWEST, SampledExpectation, errors_of_means, least_calls
+from limes._shapley.exact import RowContributions
 from limes.designs._exchangeable import Coalitions, Counts, ExchangeableDesign
 from limes.exceptions import ModelError
 from limes.models._calling.caller import Calls
@@ -113,7 +113,7 @@ class SubsetCalls(NamedTuple):
 
     @staticmethod
     def least(*, is_function: bool) -> int:
-        """Fewest calls that can be split."""
+        """SmallestChange calls that can be split."""
         return FEWEST + (1 if is_function else 2 * _REPETITIONS)
 
 

@@ -14,7 +14,7 @@ from sklearn.neural_network import MLPRegressor
 import limes
 from coalitions import answers, game, shapley
 from effort import crossed, repeats
-from internals import OccurringStarts, Others, ProductStarts, Sampling, Tolerance, Walks
+from internals import ControlVariates, OccurringStarts, PermutationSampler, ProductStarts, Sampling, Tolerance
 from limes.exceptions import InputError, ModelError
 from oracle import ROUNDING
 
@@ -92,7 +92,7 @@ def test_intervals_cover(name, budget):
     starts = ProductStarts(explainer.design(row))
     covered, base = [], []
     for seed in range(repeats(200, 100)):
-        walks = Walks(f, Sampling(budget, seed=seed))
+        walks = PermutationSampler(f, Sampling(budget, seed=seed))
         result = walks.at(row, f(row[None]), starts)
         covered.append(np.abs(result.values[0] - phi) <= 1.96 * result.errors[0] + ROUNDING)
         base.append(np.abs(result.base[0] - mean) <= 1.96 * result.base_errors[0] + ROUNDING)
@@ -108,7 +108,10 @@ def test_walks_are_unbiased():
     phi = shapley(game(SimpleNamespace(predict=f), explainer, row))[0]
     starts = ProductStarts(explainer.design(row))
     values = np.stack(
-        [Walks(f, Sampling(60, seed=seed)).at(row, f(row[None]), starts).values[0] for seed in range(400)]
+        [
+            PermutationSampler(f, Sampling(60, seed=seed)).at(row, f(row[None]), starts).values[0]
+            for seed in range(400)
+        ]
     )
     error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
     assert (np.abs(values.mean(axis=0) - phi) <= 4.0 * error + ROUNDING).all()
@@ -154,7 +157,7 @@ def test_intervals_of_the_joint_law_cover(name, budget):
     starts = OccurringStarts(background, f(background)[:, None], law.around(law.cells(row[None])[0]))
     covered = []
     for seed in range(repeats(200, 100)):
-        result = Walks(f, Sampling(budget, seed=seed)).at(row, f(row[None]), starts)
+        result = PermutationSampler(f, Sampling(budget, seed=seed)).at(row, f(row[None]), starts)
         covered.append(np.abs(result.values[0] - phi) <= 1.96 * result.errors[0] + ROUNDING)
     # the standard error of the share of 400 intervals
     assert np.mean(covered) >= 0.93 - 0.013
@@ -170,7 +173,7 @@ def test_walks_of_the_joint_law_are_unbiased():
         starts = OccurringStarts(background, f(background)[:, None], law.around(law.cells(row[None])[0]))
         values = np.stack(
             [
-                Walks(f, Sampling(200, seed=seed)).at(row, f(row[None]), starts).values[0]
+                PermutationSampler(f, Sampling(200, seed=seed)).at(row, f(row[None]), starts).values[0]
                 for seed in range(300)
             ]
         )
@@ -256,16 +259,16 @@ def test_intervals_behind_a_curve_cover(name):
     model, row = BOOSTED[name], ROWS[0]
     explainer = limes.TabularExplainer(model, X[:5], law="empirical", method="auto")
     phi = shapley(game(model, explainer, row))[0]
-    form, family = explainer._model.bound.by_form, explainer._model.family
+    form, family = explainer._model.bound.read_predict, explainer._model.family
     cells = family.cells(row[None])
-    margins = Others(form.contributions(family, row[None], cells)[0])
+    margins = ControlVariates(form.contributions(family, row[None], cells)[0])
     starts, prediction = ProductStarts(explainer.design(row)), answers(model, row[None])[0]
     covered, plain = [], []
     for seed in range(repeats(100, 40)):
         for its, within in ((margins, covered), (None, plain)):
             # a tolerance that is met at the first look, so that when to stop is no choice
             sampling = Sampling(4096, seed=seed, tolerance=Tolerance(1.0))
-            result = Walks(form, sampling).at(row, prediction, starts, its)
+            result = PermutationSampler(form, sampling).at(row, prediction, starts, its)
             within.append((np.abs(result.values[0] - phi) <= 1.96 * result.errors[0] + ROUNDING)[:, -1])
     for within in (covered, plain):
         assert np.mean(within) >= 0.93 - 0.015
@@ -275,10 +278,10 @@ def test_the_margin_is_a_control():
     model, row = BOOSTED["two classes"], ROWS[0]
     explainer = limes.TabularExplainer(model, X, method="auto")
     explainer(row[None], progress=False)
-    form, family = explainer._model.bound.by_form, explainer._model.family
-    margins = Others(form.contributions(family, row[None], family.cells(row[None]))[0])
+    form, family = explainer._model.bound.read_predict, explainer._model.family
+    margins = ControlVariates(form.contributions(family, row[None], family.cells(row[None]))[0])
     starts, prediction = ProductStarts(explainer.design(row)), answers(model, row[None])[0]
-    walks = Walks(form, Sampling(4096, tolerance=Tolerance(1.0)))
+    walks = PermutationSampler(form, Sampling(4096, tolerance=Tolerance(1.0)))
     with_margins, without = (walks.at(row, prediction, starts, its).errors for its in (margins, None))
     assert (with_margins.max(axis=1) < 0.8 * without.max(axis=1)).all()
 
@@ -420,7 +423,7 @@ def test_trees_fitted_to_the_pool_are_a_control():
         return explainer, explanation.contributions
 
     explainer, first = account(0)
-    single = Walks(f, Sampling(int(first.calls[0]), seed=0)).at(
+    single = PermutationSampler(f, Sampling(int(first.calls[0]), seed=0)).at(
         row[0], f(row), ProductStarts(explainer.design(row[0]))
     )
     assert (first.standard_errors[0] < 0.9 * single.errors[0, :, 0]).mean() >= 0.5

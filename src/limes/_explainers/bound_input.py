@@ -9,20 +9,8 @@ from typing import Any
 import numpy as np
 
 from limes._arrays import Floats
-from limes._expectations.controls.control import Control, if_better_than_linear, no_control
-from limes._expectations.controls.switches import gaussian_process, logistic_control, switch_kernels
-from limes._expectations.controls.tables import MarginControl
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
-from limes._expectations.sampled import (
-    RepeatedExpectation,
-    ReweightedDesign,
-    SampledExpectation,
-    Sampling,
-    least_calls,
-    repeats_states,
-)
-from limes._expectations.word_effects import WordEffects, has_word_effects
 from limes._explainers.budget import InputBudget
 from limes._explainers.options import REQUESTED, SamplingOptions
 from limes._explainers.results import odd_probabilities, score_warnings
@@ -36,6 +24,18 @@ from limes._explainers.verified_form import (
     margin_of,
 )
 from limes._fitting import Expectation
+from limes._sampling.controls.control import Control, if_better_than_linear, no_control
+from limes._sampling.controls.switches import gaussian_process, logistic_control, switch_kernels
+from limes._sampling.controls.tables import MarginControl
+from limes._sampling.sampled import (
+    RepeatedExpectation,
+    ReweightedDesign,
+    SampledExpectation,
+    Sampling,
+    least_calls,
+    repeats_states,
+)
+from limes._sampling.word_effects import WordEffects, has_word_effects
 from limes._warnings import RowWarning
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.exceptions import NotReadableError, ReadMismatchError
@@ -49,7 +49,7 @@ from limes.models.forms._linked import Linked
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MaskedModel(VerifiedForm):
+class BoundInput(VerifiedForm):
     """A model bound to one input and read, as a function of rows z."""
 
     whole: Floats | None = None  # its answer (1, ...) to the whole input, if it was asked already
@@ -85,7 +85,7 @@ class MaskedModel(VerifiedForm):
         facts = self.items, self.is_function, self.drawn, has_account
         return InputBudget(options.sampling.max_calls, self.checks, *facts)
 
-    def verified(self, design: ExchangeableDesign) -> MaskedModel:
+    def verified(self, design: ExchangeableDesign) -> BoundInput:
         """Leave out a form whose exact moments disagree with the form itself."""
         if self.form is None:
             return self
@@ -93,12 +93,12 @@ class MaskedModel(VerifiedForm):
             expectation, moments = exact_moments(self.form, design)
             check_draws(moments, self.form.predict, design, kept_features(design), SUBSET_DRAWS)
         except NotReadableError as reason:
-            if self.by_form is None or not has_word_effects(self.form):
+            if self.read_predict is None or not has_word_effects(self.form):
                 return replace(self, form=None, reason=str(reason))
             sampled = f"{reason} (sampled from the read model)"
             return replace(self, form=None, words=self.form, reason=sampled)
         except ReadMismatchError as reason:
-            return replace(self, form=None, by_form=None, reason=str(reason))
+            return replace(self, form=None, read_predict=None, reason=str(reason))
         return replace(self, exact=expectation, moments=moments)
 
     def expectation(
@@ -176,7 +176,7 @@ class MaskedModel(VerifiedForm):
         return self.reason if self.form is None else REQUESTED
 
     @classmethod
-    def read(cls, read: Read, unread: Mapping[str, Any] | None = None, **facts: Any) -> MaskedModel:
+    def read(cls, read: Read, unread: Mapping[str, Any] | None = None, **facts: Any) -> BoundInput:
         """Read a model; ``facts`` are fields, ``unread`` those of a model without a form."""
         model = cls.of(read, **facts)
         if model.form is None:
@@ -186,7 +186,7 @@ class MaskedModel(VerifiedForm):
 
     def checked(
         self, rows: Floats, answers: Floats, where: Callable[[int], str], ask: Predict | None = None
-    ) -> MaskedModel:
+    ) -> BoundInput:
         """Leave out a form that does not answer as the model does at rows; ``ask`` is then the model's."""
         try:
             return self.compared(rows, answers, where)
@@ -194,18 +194,18 @@ class MaskedModel(VerifiedForm):
             return replace(self.unread(str(mismatch)), ask=ask or self.ask)
 
 
-def calls_of(ask: Predict, sampling: Sampling, model: MaskedModel, retry: bool = True) -> Calls:
+def calls_of(ask: Predict, sampling: Sampling, model: BoundInput, retry: bool = True) -> Calls:
     tries = sampling.retry if retry else None
     return Calls(ask, batch_size=sampling.batch_size, retry=tries, is_function=model.is_function)
 
 
 def known_sets(
-    model: MaskedModel,
+    model: BoundInput,
     design: ExchangeableDesign,
     predictions: Floats,
     sampling: Sampling,
     sample: tuple[Floats, Floats] | None = None,
-) -> MaskedModel:
+) -> BoundInput:
     """The model, asked about no set twice: it knows the answer to the whole input, and those to a sample."""
     calls = calls_of(model.ask, sampling, model, retry=False)  # whoever asks tries again
     calls.keep(design.at_instance[None], predictions)

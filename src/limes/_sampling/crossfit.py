@@ -22,13 +22,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from limes._arrays import Floats, power_of_two, sobol_points, streams
-from limes._expectations.controls import Control, FittedControl
-from limes._expectations.controls.control import share_left
-from limes._expectations.controls.tables import Units, additive_out_of_sequence, fit_network, units_for
-from limes._expectations.controls.wide import EffectsOfCells, is_wide, wide_additive
-from limes._expectations.least_squares import ControlMoments, error_of_mean
-from limes._expectations.pool import SEQUENCES, PoolRows
-from limes._expectations.pool_fit import CellCodes, CellMoments, ExplainedRows, cell_codes
+from limes._sampling.controls import Control, FittedControl
+from limes._sampling.controls.control import share_left
+from limes._sampling.controls.tables import Units, additive_out_of_sequence, fit_network, units_for
+from limes._sampling.controls.wide import EffectsOfCells, is_wide, wide_additive
+from limes._sampling.least_squares import ControlMoments, error_of_mean
+from limes._sampling.pool import SEQUENCES, PoolRows
+from limes._sampling.pool_fit import CellCodes, CellMoments, ExplainedRows, cell_codes
 from limes.designs._product import ProductDesign, ProductFamily
 
 # Parts of a pool, whole sequences each: an ordinary control is fitted to the other parts

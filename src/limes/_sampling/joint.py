@@ -19,8 +19,8 @@ from typing import Any, Literal
 import numpy as np
 
 from limes._arrays import Floats, Ints, are_complements, distinct_rows
-from limes._expectations.interventional import Interventional
-from limes._expectations.least_squares import (
+from limes._expectations.moments import CutShort, Moments, RowBlocks
+from limes._sampling.least_squares import (
     AnswerStatistics,
     Clusters,
     FeatureSupport,
@@ -28,24 +28,22 @@ from limes._expectations.least_squares import (
     check_squares,
     least_squares,
 )
-from limes._expectations.moments import CutShort, Moments, RowBlocks
-from limes._expectations.pool import CachedPredictions
-from limes._expectations.sampled import CALLS, CUT_SHORT, Sampling
-from limes._threads import Locked, Progress
+from limes._sampling.pool import CachedPredictions
+from limes._sampling.sampled import CALLS, CUT_SHORT, Sampling
+from limes._threads import Progress, SharedState
 from limes.designs._joint import JointDesign, JointFamily, OccurringRows
 from limes.designs._product import Rows
 from limes.exceptions import NotReadableError
-from limes.models.forms._base import Form
 
 # A standard error needs this effective number of rows with a feature, and as many without
 _FEWEST = 2.0
 
 
-class JointExpectation(Locked):
+class JointExpectation(SharedState):
     """Moments of one function under the joint laws of one background; threads may share it.
 
-    ``predict`` maps rows (n, d) to (n,) or (n, k). Where it ``is_read``, it calls no model; ``form`` is what
-    was read, if that is a form.
+    ``predict`` maps rows (n, d) to (n,) or (n, k). Where it calls no model, ``exact_contributions`` makes of
+    it and the family what computes exact contributions, or raises a NotReadableError.
     """
 
     method: Literal["sampled"] = "sampled"
@@ -56,11 +54,10 @@ class JointExpectation(Locked):
         predict: Callable[[Floats], Floats],
         sampling: Sampling,
         *,
-        form: Form | None = None,
-        is_read: bool = False,
+        exact_contributions: Callable[[Callable[[Floats], Floats], JointFamily], Any] | None = None,
     ) -> None:
         self.family = family
-        self._form, self._is_read = form, is_read
+        self._exact_contributions = exact_contributions
         self._predict = predict
         self._sampling = sampling
         self._predictions = CachedPredictions(family.rows, sampling.batch_size)
@@ -104,10 +101,12 @@ class JointExpectation(Locked):
         return Clusters(np.arange(len(self.family.rows)))  # every row by itself
 
     @cached_property
-    def interventional(self) -> Interventional | None:
+    def interventional(self) -> Any:
         """Exact contributions, without a call of the model; None without them."""
+        if self._exact_contributions is None:
+            return None
         try:
-            return Interventional(self._predict, self._form, self.family) if self._is_read else None
+            return self._exact_contributions(self._predict, self.family)
         except NotReadableError:
             return None
 

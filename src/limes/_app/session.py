@@ -36,7 +36,7 @@ _OF_CLASSES = ("predict_proba", "decision_function", MEMBERSHIP)
 
 
 @dataclass(frozen=True, eq=False)
-class Desk:
+class WhatIfSession:
     """A model, its explainer, and the rows to start from."""
 
     explainer: TabularExplainer

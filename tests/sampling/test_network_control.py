@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 from scipy.stats import t as student
-from tests.expectations.test_pool import D, background, explain, family, pooled
+from tests.sampling.test_pool import D, background, explain, family, pooled
 
 import limes
 import oracle
