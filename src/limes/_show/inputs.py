@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limes._arrays import DIFFERENCE_ROUNDING
 from limes._checks import check_choice, did_you_mean, is_count
 from limes._explanation.attribution import changed
 from limes._explanation.json import MAX_PIXELS, from_data_url, labels_from_data_url
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.patches import PathPatch
 
-    from limes._arrays import DIFFERENCE_ROUNDING, Bools, Floats, Ints
+    from limes._arrays import Bools, Floats, Ints
     from limes._explanation import Explanation
 
 # Words and segments whose coefficients are a smaller share of the largest are not coloured
