@@ -46,7 +46,7 @@ def diagnosed(model, X, rows, **options):
     """Explain rows and diagnose them."""
     calls = options.pop("calls", None)
     explainer = limes.TabularExplainer(model, X, **options)
-    return limes.diagnose(explainer(rows, progress=False), calls=calls)
+    return limes.diagnose(explainer(rows, progress=False), max_calls=calls)
 
 
 def kinds(diagnosis, severity=None):

@@ -157,7 +157,9 @@ def findings(case: Case, calls: int = 1024) -> list[Any]:
     """Explain and diagnose one row."""
     options = {"control": "additive", **case.options}
     explainer = limes.TabularExplainer(case.model, case.X, **options)
-    return [*limes.diagnose(explainer(case.row[None], progress=False), calls=calls, progress=False).findings]
+    return [
+        *limes.diagnose(explainer(case.row[None], progress=False), max_calls=calls, progress=False).findings
+    ]
 
 
 def false_alarms(make: Callable[[int], Case], models: int) -> dict[str, Any]:

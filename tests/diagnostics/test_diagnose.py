@@ -312,7 +312,7 @@ def test_real_tables(name):
     kind = HistGradientBoostingClassifier if two else HistGradientBoostingRegressor
     model = kind(max_iter=20, random_state=0, categorical_features="from_dtype")
     explainer = limes.TabularExplainer(model.fit(X, y), X, output="margin" if two else None)
-    diagnosis = limes.diagnose(explainer(X.iloc[:8], progress=False), calls=256)
+    diagnosis = limes.diagnose(explainer(X.iloc[:8], progress=False), max_calls=256)
     for finding in diagnosis.findings:
         assert np.isfinite(finding.number)
         assert finding.advice

@@ -27,7 +27,7 @@ def small():
     model = DecisionTreeRegressor(max_depth=5, random_state=0).fit(X, y)
     explainer = limes.TabularExplainer(model, X, law="empirical", bandwidth=BANDWIDTH)
     explanation = explainer(X[:1])
-    return X, model, explanation, limes.diagnose(explanation, calls=4096).rows[0]
+    return X, model, explanation, limes.diagnose(explanation, max_calls=4096).rows[0]
 
 
 def enumerated(X, model, row, bandwidth):
@@ -160,8 +160,8 @@ def test_rows_do_not_depend_on_each_other():
     explainer = limes.TabularExplainer(
         lambda x: np.sin(x).sum(axis=1), X, method="sampled", max_calls=256, control="none"
     )
-    together = limes.diagnose(explainer(X[:3], progress=False), calls=256)
-    alone = limes.diagnose(explainer(X[2:3], progress=False), calls=256)
+    together = limes.diagnose(explainer(X[:3], progress=False), max_calls=256)
+    alone = limes.diagnose(explainer(X[2:3], progress=False), max_calls=256)
     assert together[2].to_json() == alone.numbered([2]).to_json()
 
 
@@ -279,3 +279,10 @@ def test_a_low_fidelity_is_no_finding_where_effects_of_single_columns_suffice(in
     assert (row.additive < 0.1) == interact
     assert (row.additive > 0.9) != interact
     assert [finding.kind for finding in row.findings if finding.kind == "fidelity"] == kinds
+
+
+def test_the_former_name_of_max_calls_warns(small):
+    _, _, explanation, _ = small
+    with pytest.warns(FutureWarning, match="max_calls="):
+        former = limes.diagnose(explanation, calls=256)
+    assert str(former) == str(limes.diagnose(explanation, max_calls=256))

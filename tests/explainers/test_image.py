@@ -675,7 +675,7 @@ def test_an_explanation_survives_json():
 
 
 def test_diagnostics_ask_about_the_image_again():
-    diagnosis = limes.diagnose(ImageExplainer(bumps, **SAMPLED)(IMAGE), calls=128)
+    diagnosis = limes.diagnose(ImageExplainer(bumps, **SAMPLED)(IMAGE), max_calls=128)
     assert len(diagnosis.rows) == 1
     exact = limes.diagnose(ImageExplainer(READABLE[0][0], segments=LABELS)(IMAGE))
     assert exact.method == "exact"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from itertools import combinations, product
 
 import numpy as np
@@ -446,12 +447,11 @@ def test_batches_retries_and_workers_change_no_number():
     assert together.certificates == whole.certificates
 
 
-def test_the_gap_has_two_names():
-    rows = signs(1, 12)
-    gaps = [
-        limes.SparseExplainer(bent(12), k=3, solver="branch_and_bound", **options)(rows).certificate.gap
-        for options in ({"gap": 0.5}, {"tolerance": 0.5}, {})
-    ]
+def test_the_former_name_of_the_gap_warns():
+    rows, explainer = signs(1, 12), partial(limes.SparseExplainer, bent(12), k=3, solver="branch_and_bound")
+    with pytest.warns(FutureWarning, match="gap="):
+        former = explainer(tolerance=0.5)
+    gaps = [each(rows).certificate.gap for each in (explainer(gap=0.5), former, explainer())]
     assert gaps[0] == gaps[1] == pytest.approx(0.5, abs=oracle.EXACT)
     assert gaps[2] < 0.5
     with pytest.raises(InputError, match="two names"):

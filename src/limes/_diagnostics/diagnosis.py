@@ -6,6 +6,7 @@ A new diagnostic is a part of `fit.py` or `tables.py`, and a line at its end.
 from __future__ import annotations
 
 import json
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -53,8 +54,9 @@ def diagnose(
     explainer: Any = None,
     *,
     output: str | int | None = None,
-    calls: int | None = None,
+    max_calls: int | None = None,
     progress: bool = True,
+    calls: int | None = None,
 ) -> Diagnosis:
     """Report when an explanation should not be trusted: numbers, sentences, advice.
 
@@ -72,11 +74,13 @@ def diagnose(
     output
         Name or position of the output; unless given, the positive one of two classes, else the one with the
         largest prediction of each row.
-    calls
+    max_calls
         Model calls around each row, beside its explanation: 512 unless given, and 4096 where the model cannot
         be read.
     progress
         Show a progress bar when it takes more than a second.
+    calls
+        The former name of ``max_calls``, with a FutureWarning.
 
     Returns
     -------
@@ -108,6 +112,10 @@ def diagnose(
             f"diagnose needs an explanation, got {type(explanation).__name__}: pass "
             "limes.TabularExplainer(model, background)(rows)"
         )
+    if calls is not None:
+        text = "diagnose(calls=) is max_calls=, as of all explainers; the name ends with the next release"
+        warnings.warn(text, FutureWarning, stacklevel=2)
+        max_calls = calls
     explainer = explainer if explainer is not None else explanation.explainer
     if not hasattr(explainer, "_diagnostic_context"):
         if explanation.certificates:
@@ -121,7 +129,7 @@ def diagnose(
         for start in range(0, len(explanation), _BLOCK):
             block = slice(start, start + _BLOCK)
             context: DiagnosticContext = explainer._diagnostic_context(  # noqa: SLF001
-                explanation[block], output=positions[block], calls=calls
+                explanation[block], output=positions[block], calls=max_calls
             )
             results = {name: diagnostic(context) for name, diagnostic in _BY_CONTEXT[type(context)].items()}
             results["interaction"] = orders(explanation[block], positions[block])

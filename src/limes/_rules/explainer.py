@@ -151,7 +151,7 @@ class SparseExplainer(Described):
     gap, time_limit, threads
         For "branch_and_bound": the gap to stop at, seconds per row, and how many threads search together.
     tolerance
-        Another name of ``gap``; here it is not a standard error, as it is in other explainers.
+        The former name of ``gap``, with a FutureWarning.
     rng, batch_size, retry
         As for :class:`limes._explainers.options.SamplingOptions`.
 

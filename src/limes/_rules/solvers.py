@@ -9,6 +9,7 @@ that lags far behind gets no turn. Where weights leave a box, a search with the 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
@@ -204,7 +205,7 @@ SOLVERS: Mapping[str, Solver] = {
 def search_options(
     solver: str, gap: float | None, tolerance: float | None, time_limit: float, threads: int
 ) -> tuple[tuple[str, Any], ...]:
-    """Return the options of a solver's search, checked; the gap is passed under one of its two names."""
+    """Return the options of a solver's search, checked; ``tolerance`` is the former name of ``gap``."""
     if gap is not None and tolerance is not None:
         raise InputError("gap= and tolerance= are two names of one option: pass gap=")
     name, value = ("gap", gap) if tolerance is None else ("tolerance", tolerance)
@@ -213,6 +214,9 @@ def search_options(
         raise InputError(f"{name} is a share of the error, below 1; got {value!r}")
     if allowed and "tolerance" not in SOLVERS[solver].options:
         raise InputError(f"{name}= goes with solver='branch_and_bound'; {solver!r} proves no optimum")
+    if tolerance is not None:
+        text = "SparseExplainer(tolerance=) is gap=; the name ends with the next release"
+        warnings.warn(text, FutureWarning, stacklevel=3)
     if time_limit != np.inf:
         check_size("time_limit", time_limit)
     search = {"tolerance": allowed, "time_limit": time_limit, "threads": check_count("threads", threads)}
