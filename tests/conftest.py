@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
-from effort import examples
+from effort import DEEP, examples, left_out
 
 # A shell makes what it starts in the background ignore Ctrl-C, and that makes what the tests start ignore it
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -18,6 +18,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Collecting tests imports hundreds of modules, all of which stay: a quarter of its time was the search for
 # garbage among them, through which every later search went again
 gc.disable()
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave costly cases of a whole run to ``make test-deep``; files and tests that are named run whole."""
+    is_whole = config.args_source is not pytest.Config.ArgsSource.ARGS and not config.option.keyword
+    if DEEP or not is_whole:
+        return
+    left = left_out([item.nodeid for item in items])
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left])
+    items[:] = [item for item in items if item.nodeid not in left]
 
 
 def pytest_collection_finish():

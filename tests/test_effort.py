@@ -1,0 +1,31 @@
+"""Which cases of tests a whole run leaves to ``make test-deep``."""
+
+from __future__ import annotations
+
+import json
+
+from tools.thin import thinned
+
+from effort import THINNED, evenly, left_out
+
+
+def test_cases_are_evenly_spread_and_the_longest_left_out():
+    assert evenly(10, 3) == {1, 5, 8}
+    assert evenly(4, 4) == {0, 1, 2, 3}
+    names = [f"a.py::f[{i}]" for i in range(10)] + ["a.py::g", "a.py::h[1]"]
+    left = left_out(names, {"kept": {"a.py::f": 2, "b.py::f": 1}, "deep": ["a.py::g", "a.py::f[9]"]})
+    assert "a.py::h[1]" not in left
+    assert {"a.py::g", "a.py::f[9]"} <= left
+    assert len({name for name in names if name.startswith("a.py::f")} - left) == 2
+
+
+def test_every_function_keeps_a_case_unless_its_cases_take_too_long():
+    seconds = {**{f"a.py::slow[{i}]": 2.0 for i in range(9)}, "a.py::quick": 0.01, "a.py::hour": 3600.0}
+    result = thinned(seconds)
+    assert result == {"kept": {"a.py::slow": 1}, "deep": ["a.py::hour"]}
+
+
+def test_the_file_has_few_cases_that_never_run_in_a_whole_run():
+    content = json.loads(THINNED.read_text("utf-8"))
+    assert len(content["deep"]) < 80
+    assert all(kept >= 1 for kept in content["kept"].values())

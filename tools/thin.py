@@ -1,0 +1,47 @@
+"""Which tests run in ``make test-deep`` alone? ``python -m tools.thin`` writes tests/thinned.json.
+
+From the record of ``tools/mutants.py --record``: of a test function whose cases take long on average some are
+kept, evenly spread, and a case that takes very long runs in ``make test-deep`` alone. Every other test, and
+every test of a file or folder that is named, always runs. Seconds of the record are those under a profiler,
+about twice those of ``make test``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from pathlib import Path
+
+from tools.mutants import ROOT, records
+
+# Seconds of a function's cases on average, and of one case, under the profiler
+AVERAGE, LONGEST = 0.06, 5.0
+PLACE = ROOT / "tests" / "thinned.json"
+# Run by other targets of the Makefile
+ENGINES = ("test_dask.py", "test_spark.py", "test_ray.py")
+
+
+def thinned(seconds: dict[str, float]) -> dict[str, dict[str, int] | list[str]]:
+    """Return the number of cases that are kept of a function, and the cases that are not."""
+    cases: dict[str, list[str]] = defaultdict(list)
+    deep = sorted(test for test, its in seconds.items() if its > LONGEST)
+    for test in seconds.keys() - {*deep}:
+        cases[test.split("[")[0]].append(test)
+    shares = {}
+    for function, each in sorted(cases.items()):
+        mean = sum(seconds[test] for test in each) / len(each)
+        kept = max(1, math.ceil(len(each) * min(1.0, AVERAGE / max(mean, AVERAGE))))
+        if kept < len(each):
+            shares[function] = kept
+    return {"kept": shares, "deep": deep}
+
+
+def main(folder: Path = PLACE) -> None:
+    """Write the file from the record."""
+    seconds = {test: its for test, (its, _) in records().items() if not any(e in test for e in ENGINES)}
+    folder.write_text(json.dumps(thinned(seconds), indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
