@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from threading import Event
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -176,6 +176,7 @@ def repetitions(spread: float) -> tuple[RowWarning, ...]:
 
 # -- rows of a table -----------------------------------------------------------------------------------------
 
+Warnings: TypeAlias = tuple[RowWarning, ...]
 # Standard deviations: a row so near to an edge is on it
 _ON_THE_EDGE = 1e-4
 # Share of the row's largest coefficient above which a coefficient is large
@@ -260,7 +261,7 @@ class RowWarnings:
         sampling: Mapping[int, tuple[RowWarning, ...]],
     ) -> tuple[tuple[RowWarning, ...], ...]:
         """Warnings of rows (n, d) with their cells, those of ``sampling`` among them."""
-        outside = self._are_outside(rows, cells)
+        outside, scores, fixed, odd = self._of_data(rows, cells, predictions)
         near = np.concatenate(
             [self._near(rows[i : i + _BLOCK], cells[i : i + _BLOCK]) for i in range(0, len(rows), _BLOCK)]
         )
@@ -271,10 +272,7 @@ class RowWarnings:
             near &= size >= _LARGE * size.max(axis=1, keepdims=True)
         far = _far(fitted, predictions)
         remarkable = np.flatnonzero(outside.any(axis=1) | near.any(axis=1) | far.any(axis=1))
-        scores = self.scores(predictions)
-        fixed = (*scores, *self.fixed)
         warnings = [fixed] * len(rows)
-        odd = odd_probabilities(predictions) if self.adds_up and not scores else {}
         surrogates = np.reshape(fitted.at_instance, predictions.shape)
         misleading = self._misleading(predictions, surrogates, SCORE if scores else self.method)
         for i in sorted({*remarkable.tolist(), *misleading, *odd, *sampling}):
@@ -298,14 +296,20 @@ class RowWarnings:
         self, rows: Floats, cells: Ints, predictions: Floats
     ) -> tuple[tuple[RowWarning, ...], ...]:
         """Warnings that are about no surrogate: of rows outside of the background, and of the model."""
-        outside, scores = self._are_outside(rows, cells), self.scores(predictions)
-        fixed = (*scores, *self.fixed)
+        outside, _, fixed, odd = self._of_data(rows, cells, predictions)
         warnings = [fixed] * len(rows)
-        odd = odd_probabilities(predictions) if self.adds_up and not scores else {}
         for i in sorted({*np.flatnonzero(outside.any(axis=1)).tolist(), *odd}):
             columns = np.flatnonzero(outside[i]).tolist()
             warnings[i] = (*self._outside(columns, rows[i]), *odd.get(i, ()), *fixed)
         return tuple(warnings)
+
+    def _of_data(
+        self, rows: Floats, cells: Ints, predictions: Floats
+    ) -> tuple[Bools, Warnings, Warnings, dict[int, Warnings]]:
+        """What is about no surrogate: values outside (n, d), scores, what holds of all rows, odd answers."""
+        scores = self.scores(predictions)
+        odd = odd_probabilities(predictions) if self.adds_up and not scores else {}
+        return self._are_outside(rows, cells), scores, (*scores, *self.fixed), odd
 
     def _are_outside(self, rows: Floats, cells: Ints) -> Bools:
         """Which values (n, d) lie outside the background's range, and are no codes."""
