@@ -16,7 +16,7 @@ from pathlib import Path
 from tools.mutants import ROOT, records
 
 # Seconds of a function's cases on average, and of one case, under the profiler
-AVERAGE, LONGEST = 0.06, 5.0
+AVERAGE, LONGEST = 0.03, 3.0
 PLACE = ROOT / "tests" / "thinned.json"
 # Run by other targets of the Makefile
 ENGINES = ("test_dask.py", "test_spark.py", "test_ray.py")
