@@ -25,9 +25,9 @@ def pytest_collection_modifyitems(config, items):
     is_whole = config.args_source is not pytest.Config.ArgsSource.ARGS and not config.option.keyword
     if DEEP or not is_whole:
         return
-    left = left_out([item.nodeid for item in items])
-    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left])
-    items[:] = [item for item in items if item.nodeid not in left]
+    excluded = left_out([item.nodeid for item in items])
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in excluded])
+    items[:] = [item for item in items if item.nodeid not in excluded]
 
 
 def pytest_collection_finish():

@@ -55,10 +55,10 @@ def left_out(names: list[str], thinned: dict[str, Any] | None = None) -> set[str
     for name in names:
         if name not in deep:
             cases[name.split("[")[0]].append(name)
-    left = deep & {*names}
+    excluded = deep & {*names}
     for function, kept in thinned["kept"].items():
         of_function = cases.get(function, [])
         if kept < len(of_function):
             places = evenly(len(of_function), kept)
-            left |= {name for i, name in enumerate(of_function) if i not in places}
-    return left
+            excluded |= {name for i, name in enumerate(of_function) if i not in places}
+    return excluded

@@ -31,7 +31,7 @@ NAMES = {
         "Alignment Profile Dependence OutsideValues _most_correlated _subsample Edge"
     ),
     "limes._expectations": "exact forest moments words:word_expectations linked_words",
-    "limes._fit": "variance weighted_rows",
+    "limes._fidelity": "variance weighted_rows",
     "limes._sampling": (
         "sampled pooled:pooled_module least_squares:least_squares_module pool_fit:pool_fit_module"
     ),
@@ -62,11 +62,11 @@ NAMES = {
     "limes._sampling.sampled": "repetitions SampledExpectation Sampling",
     "limes._expectations.softmax": "SoftmaxExpectation",
     "limes._expectations.summed": "envelope SummedExpectation",
-    "limes._fit.variance": "exact_variance link_variance",
+    "limes._fidelity.variance": "exact_variance link_variance",
     "limes._shapley.starts": "OccurringStarts ProductStarts",
     "limes._sampling.word_effects": "WordEffects has_word_effects",
     "limes._shapley.permutations": "ControlVariates PermutationSampler",
-    "limes._fit.weighted_rows": "JointEffects Total WeightedRows largest_pairs pair_estimate",
+    "limes._fidelity.weighted_rows": "JointEffects Total WeightedRows largest_pairs pair_estimate",
     "limes._explainers.superpixels": "filled filler _FILLS _SEGMENTATIONS",
     "limes._explainers.answers": "LINKS:network_links",
     "limes._explainers.backgrounds": "BackgroundAnswers",

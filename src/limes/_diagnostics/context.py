@@ -26,7 +26,7 @@ from limes._expectations.moments import (
     refusals,
 )
 from limes._expectations.softmax import SoftmaxExpectation
-from limes._fit.variance import CellEffects, cell_masses
+from limes._fidelity.variance import CellEffects, cell_masses
 from limes._fitting import Expectation
 from limes._threads import LRUCache
 from limes.designs._column import IndicatorColumn, column_at

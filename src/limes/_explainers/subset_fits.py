@@ -27,8 +27,8 @@ from limes._arrays import Bools, Floats, power_of_two, r_squared, streams
 from limes._diagnostics.finding import enumerate_names
 from limes._expectations.moments import REFUSED, ExactMoments
 from limes._explanation.fit import RowEffects
-from limes._fit.variance import link_variance
-from limes._fit.weighted_rows import PairEffect, Total, WeightedRows, largest_pairs
+from limes._fidelity.variance import link_variance
+from limes._fidelity.weighted_rows import PairEffect, Total, WeightedRows, largest_pairs
 from limes._sampling.sampled import RepeatedExpectation, SampledExpectation
 from limes._shapley.coalitions import SampledAccount, account_of_states, exact_account, seconds
 from limes._shapley.exact import RowContributions

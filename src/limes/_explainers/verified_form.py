@@ -24,7 +24,7 @@ import numpy as np
 from limes._arrays import ROUNDING, Floats, Ints, is_constant, power_of_two
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
-from limes._fit.weighted_rows import ERRORS, UNSEEN_ROWS
+from limes._fidelity.weighted_rows import ERRORS, UNSEEN_ROWS
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._product import ProductDesign
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from limes._arrays import Floats
-    from limes._fit.weighted_rows import PairEffect
+    from limes._fidelity.weighted_rows import PairEffect
     from limes._sampling.least_squares import Tolerance
     from limes._shapley.exact import RowContributions
     from limes._warnings import RowWarning

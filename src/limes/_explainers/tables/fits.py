@@ -1,8 +1,8 @@
 r"""How well the surrogates of a table's rows fit, and their effects, computed row by row at first access.
 
 R² = (2 b·Γ - b·Σb) / Var_w f. Coefficients b and Γ are the explanation's. Of a model that was read Var_w f is
-exact where its form has a closed form (``_fit/variance.py``), as effects of cells have,
-else estimated on rows of w through the form (``_fit/weighted_rows.py``). Of a
+exact where its form has a closed form (``_fidelity/variance.py``), as effects of cells have,
+else estimated on rows of w through the form (``_fidelity/weighted_rows.py``). Of a
 sampled model both come from the answers that the explanation was made of. The model is called for its
 contributions alone (``_shapley/permutations.py``).
 """
@@ -33,7 +33,7 @@ from limes._expectations.moments import REFUSED, refusals
 from limes._explainers.tables.laws import Writer, bin_texts
 from limes._explanation.fit import RowEffects
 from limes._explanation.view import CAPTURED, MATTERS, SURE
-from limes._fit.variance import (
+from limes._fidelity.variance import (
     CellEffects,
     LinkVariance,
     SumVariance,
@@ -41,7 +41,7 @@ from limes._fit.variance import (
     exact_cells,
     exact_variance,
 )
-from limes._fit.weighted_rows import (
+from limes._fidelity.weighted_rows import (
     FormPool,
     JointEffects,
     OneHotFit,

@@ -42,7 +42,7 @@ from limes._explainers.verified_form import (
     VerifiedForm,
 )
 from limes._explanation.fit import QUICK, RowFits
-from limes._fit.variance import CellEffects
+from limes._fidelity.variance import CellEffects
 from limes._fitting import Fitted, fit_rows
 from limes._sampling.joint import JointExpectation
 from limes._sampling.sampled import SampledExpectation

@@ -45,7 +45,7 @@ from limes._expectations.linked import LinkedExpectation
 from limes._expectations.linked_words import LinkedWordsExpectation
 from limes._expectations.moments import REFUSED, ExactMoments, ProductExpectation, explain_rows
 from limes._expectations.summed import SummedExpectation
-from limes._fit.weighted_rows import centred
+from limes._fidelity.weighted_rows import centred
 from limes._functions import Density, Filled, Function, Identity, Interval, Members, Stacked, Step, texture
 from limes.designs._column import ColumnOfLaws
 from limes.designs._exchangeable import ExchangeableDesign
