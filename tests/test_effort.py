@@ -27,5 +27,5 @@ def test_every_function_keeps_a_case_unless_its_cases_take_too_long():
 
 def test_the_file_has_few_cases_that_never_run_in_a_whole_run():
     content = json.loads(THINNED.read_text("utf-8"))
-    assert len(content["deep"]) < 150
+    assert len(content["deep"]) < 200
     assert all(kept >= 1 for kept in content["kept"].values())
