@@ -273,7 +273,7 @@ def _joe_kuo(table: Path) -> tuple[Ints, Ints]:
 
 # Relative rounding of a model's answers, and of means over rows: sums of a few thousand terms in float64
 ROUNDING = 1e-12
-# What of a difference of two such numbers is rounding, as a share of the largest answer
+# A smaller difference of two such numbers, as a share of the largest answer, is rounding
 DIFFERENCE_ROUNDING = 1e-9
 
 

@@ -192,12 +192,15 @@ def _fitted(
 ) -> Fitted:
     """Fit rows with features in units, or of one design; the coefficients are of the features themselves."""
     if not isinstance(features, FeatureTable):
-        each = [_fit(features, moments, prediction, penalty) for prediction in predictions]
+        n = len(predictions)
+        # without a penalty no surrogate depends on its row's prediction
+        distinct = predictions if penalty is not None else predictions[:1]
+        each = [_fit(features, moments, prediction, penalty) for prediction in distinct]
         for surrogate, _ in each:
             check_finite(surrogate, axis=0, names=names)
-        surrogates, at_rows = zip(*each, strict=True)
-        moments = stack_moments([moments] * len(each))
-        numbers = features if rows is None else FeatureNumbers.stacked([features] * len(each))
+        surrogates, at_rows = zip(*(each if len(each) == n else each * n), strict=True)
+        moments = stack_moments([moments] * n)
+        numbers = features if rows is None else FeatureNumbers.stacked([features] * n)
         return Fitted(rows, predictions, numbers, _stacked(surrogates), np.stack(at_rows), moments)
     units, slopes = features.units, features.slopes
     if penalty is not None and units is not None and slopes is not None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 
 class Kind(NamedTuple):
-    """What warnings of one code have in common, and their sentences by name, with the facts in braces."""
+    """Facts that warnings of one code share, and their sentences by name, with gaps in braces."""
 
     when: str
     reading: str  # the reading that they are about alone, "coefficients" or "contributions"; "" for both

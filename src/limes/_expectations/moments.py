@@ -204,8 +204,8 @@ class MomentCache:
         self._entries = {**positions, **{key: first + n for n, key in enumerate(keys)}}, moments
 
 
-# What an expectation has of n rows, block by block: positions (m,) of finished rows, their features, and the
-# model's moments. A block is one design (d,) where these are no table
+# The answer of an expectation about n rows, block by block: positions (m,) of finished rows, their features,
+# and the model's moments. A block is one design (d,) where these are no table
 RowBlocks: TypeAlias = Iterator[tuple[Ints, Any, Moments]]
 
 

@@ -306,7 +306,7 @@ class RowWarnings:
     def _of_data(
         self, rows: Floats, cells: Ints, predictions: Floats
     ) -> tuple[Bools, Warnings, Warnings, dict[int, Warnings]]:
-        """What is about no surrogate: values outside (n, d), scores, what holds of all rows, odd answers."""
+        """Warnings about data: values outside (n, d), scores, those of all rows, odd answers by row."""
         scores = self.scores(predictions)
         odd = odd_probabilities(predictions) if self.adds_up and not scores else {}
         return self._are_outside(rows, cells), scores, (*scores, *self.fixed), odd

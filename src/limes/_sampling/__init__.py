@@ -1,1 +1,1 @@
-"""What is sampled: pools of answers, draws for a row, controls that reduce variance, and fits with errors."""
+"""Samples: pools of answers, draws for a row, controls that reduce variance, and fits with errors."""

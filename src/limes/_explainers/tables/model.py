@@ -38,9 +38,7 @@ from limes._explainers.tables.verification import (
     read_on,
     read_with_categories,
 )
-from limes._explainers.verified_form import (
-    VerifiedForm,
-)
+from limes._explainers.verified_form import VerifiedForm
 from limes._explanation.fit import QUICK, RowFits
 from limes._fidelity.variance import CellEffects
 from limes._fitting import Fitted, fit_rows
@@ -64,29 +62,10 @@ from limes.models._calling.outputs import (
 )
 from limes.models._identity import few_rows
 
-# Rows predicted at once, where only predictions are needed
-_BATCH = 10_000
 # Background rows that a model is asked about where only the laws are compared
 _COMPARED = 4096
-# Share of the calls that may be spent on comparing a margin
-_MOST_COMPARED = 1 / 4
 # Sets of categories beyond the background's whose models are cached
 _WIDER = 8
-
-# Rows that the model is asked about: of the background, and of its law in each of two ways; and for a margin,
-# which is a control alone, where max_calls bounds them
-_BACKGROUND, _LAW = 744, 128
-_FEW_OF_BACKGROUND, _FEW_OF_LAW = 32, 8
-# Rows at which the expectation must give the model's answer: enough for a forest to use its table of splits;
-# mixed from two rows, as the table has an entry for each value of a column
-_ATOMS, _MIXED = 12, 2
-# Their bandwidth, so small that other rows' atoms have no weight
-_NARROW = 1e-3
-# Columns of a row that messages show
-_SHOWN = 8
-
-# Where an expectation is not exact, in messages
-_WHERE = " on this background"
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +97,7 @@ class TabularModel:
     ) -> TabularModel:
         """Read the model, learn the background's laws, and compare the form with the model on them.
 
-        ``also`` are further rows at which the two must agree. A verified that was ``compared`` on this
+        ``also`` are further rows at which the two must agree. A form that was ``compared`` on this
         background, under another design, is not compared again, and ``laws`` that are known not learnt.
         The model had ``calls`` before.
         """
@@ -222,7 +201,7 @@ class TabularModel:
 
     @cached_property
     def expectation(self) -> Any:
-        """What explains rows.
+        """The expectation that explains rows.
 
         A sum of floats depends on the order of its terms. The fast way through a forest shares trees among
         cores, and takes another order for few rows than for many, so that a row's last bits depend on the

@@ -23,9 +23,7 @@ from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
 from limes._explainers.budget import TableBudget
 from limes._explainers.options import REQUESTED, SamplingOptions
-from limes._explainers.tables.laws import (
-    Family,
-)
+from limes._explainers.tables.laws import Family
 from limes._explainers.tables.table import Table
 from limes._explainers.verified_form import (
     NO_EXPECTATION,
@@ -84,12 +82,8 @@ from limes.models.readers.links import matching_curve
 
 # Rows predicted at once, where only predictions are needed
 _BATCH = 10_000
-# Background rows that a model is asked about where only the laws are compared
-_COMPARED = 4096
 # Share of the calls that may be spent on comparing a margin
 _MOST_COMPARED = 1 / 4
-# Sets of categories beyond the background's whose models are cached
-_WIDER = 8
 
 # Rows that the model is asked about: of the background, and of its law in each of two ways; and for a margin,
 # which is a control alone, where max_calls bounds them
@@ -124,7 +118,7 @@ class BoundTable(VerifiedForm):
 
     @property
     def read(self) -> VerifiedForm:
-        """What was read, on no background."""
+        """The form that was read, on no background."""
         return VerifiedForm(**{each.name: getattr(self, each.name) for each in fields(VerifiedForm)})
 
     @property
@@ -229,7 +223,7 @@ def read_on(model: Any, output: Any, table: Table) -> VerifiedForm:
 
 @dataclass(frozen=True, eq=False)
 class TableVerification:
-    """What was read, and all that it is compared with on a background; ``also`` are further rows, or None."""
+    """A form that was read, and all that it is compared with; ``also`` are further rows, or None."""
 
     unbound: VerifiedForm
     table: Table
