@@ -186,8 +186,8 @@ WARNINGS: Mapping[str, Kind] = {
         "a value lies outside the background's range",
         "",
         {
-            "": "{name} = {value} lies outside the background's range [{low}, {high}]; it is explained as if "
-            "it lay in the outermost bin",
+            "": "{name} = {value} lies outside the background's range [{low}, {high}]: the model is asked "
+            "where it has seen nothing",
             "more": "{count} more columns lie outside the background's range: {names}",
         },
     ),
@@ -286,6 +286,16 @@ WARNINGS: Mapping[str, Kind] = {
             "poor": "R² is {r2:.3g}: the rule explains less than a tenth of the model's variance around a "
             "row; raise k",
         },
+    ),
+    "contribution errors": Kind(
+        "errors of contributions are larger than the tolerance, or than 1.5 % of the largest one",
+        _CONTRIBUTIONS,
+        {"": "contributions are known to {share} of the largest one{spent}{more}"},
+    ),
+    "contribution order": Kind(
+        "the order of the largest contributions is not certain",
+        _CONTRIBUTIONS,
+        {"": "the order is not certain, contributions are equal within their errors: {pairs}"},
     ),
     "contributions": Kind(
         "contributions were not computed",
