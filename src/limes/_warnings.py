@@ -21,6 +21,12 @@ class Kind(NamedTuple):
 _COEFFICIENTS, _CONTRIBUTIONS = "coefficients", "contributions"
 NOT_TRUSTED = "standard errors are not to be trusted"
 
+_NEW_VALUES = (
+    "{share} of the rows that the model was asked about hold values of {name} that do not occur in the "
+    "background{others}: name columns whose numbers are codes in categorical=; law='empirical' asks about "
+    "values that occur"
+)
+
 # In the order of their weight; long tables and JSON have the codes
 WARNINGS: Mapping[str, Kind] = {
     "other side": Kind(
@@ -118,17 +124,18 @@ WARNINGS: Mapping[str, Kind] = {
     ),
     "cut short": Kind(
         "sampling ended early",
-        "",
+        _COEFFICIENTS,
         {"": "stopped after {calls:,} of at most {most:,} model calls; explain the row again to go on"},
     ),
     "new values": Kind(
-        "the model was asked about values that do not occur in the background",
+        "the model was asked about values that do not occur in the background, for its coefficients",
+        _COEFFICIENTS,
+        {"": _NEW_VALUES},
+    ),
+    "impossible rows": Kind(
+        "the model was asked about values that do not occur in the background, as the law= says",
         "",
-        {
-            "": "{share} of the rows that the model was asked about hold values of {name} that do not occur "
-            "in the background{others}: name columns whose numbers are codes in categorical=; "
-            "law='empirical' asks about values that occur"
-        },
+        {"": _NEW_VALUES},
     ),
     "few rows": Kind(
         "few rows of the sample count around the row",
@@ -193,7 +200,7 @@ WARNINGS: Mapping[str, Kind] = {
     ),
     "does not vary": Kind(
         "a column does not vary in the background",
-        "",
+        _COEFFICIENTS,
         {"": "{name} does not vary in the background (it has one cell): its coefficient is 0"},
     ),
     "probabilities": Kind(

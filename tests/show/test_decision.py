@@ -38,17 +38,17 @@ def test_it_has_all_parts(tmp_path):
     assert "Referred." in page
     account = EXPLANATION[1].contributions.values[0, :, 1]
     first = X.columns[np.abs(account).argmax()]
-    bar = re.search(rf"{first} = .*?([+-]0\.\d+)", re.sub(r"<[^>]*>", " ", page), re.DOTALL)
+    bar = re.search(rf"{first} = .*?([+-]\d+\.\d+)", re.sub(r"<[^>]*>", " ", page), re.DOTALL)
     assert bar is not None
-    size = f"{100 * abs(float(bar[1])):.3g}"
+    size = f"{abs(float(bar[1])):.1f}"
     assert abs(float(size) - 100 * np.abs(account).max()) <= 0.1
     assert f"<li>{first} is {X.iloc[1][first]:.6g} ({size} percentage points).</li>" in page
-    assert page.count("<li>") == 4 + len(EXPLANATION.row_warnings[1])
+    assert page.count("<li>") == 4 + len(EXPLANATION.contributions.row_warnings[1])
     values = [reason.value for reason in EXPLANATION.reasons(4, row=1, of="contributions")]
     assert ("What raises P(target = 1) most" in page) == any(value > 0 for value in values)
     assert ("What lowers P(target = 1) most" in page) == any(value < 0 for value in values)
     assert ">coefficient" not in page
-    assert "2 smaller ones" in page  # of ten columns
+    assert "2 others" in page  # of ten columns
     assert contrast._card().remarks[0] in page
     assert "does not promise" in page
 

@@ -479,7 +479,7 @@ class Fit:
         fits, rows = self.make(), self.rows.tolist()
         if len(rows) * fits.account_seconds < 1.0:
             return self._chosen_from(fits.contributions(rows))
-        parts = list[RowContributions]()
+        parts: list[RowContributions] = []
         with progress_of(shown=True)(len(rows)) as advance:
             for start in range(0, len(rows), _AT_ONCE):
                 parts.append(fits.contributions(rows[start : start + _AT_ONCE]))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limes._arrays import ROUNDING
 from limes._explanation.attribution import Coefficients, account_warnings, changed
 from limes._explanation.fit import account_at, additive_at, fidelity_at, leading
 from limes._explanation.rules import Certificate, certificate_sentences
@@ -291,11 +292,16 @@ def coloured(explanation: Explanation, row: int, view: RowView) -> Explanation:
 
 
 def in_their_place(explanation: Explanation, account: Contributions) -> Explanation:
-    """Return the explanation with contributions for coefficients, as numbers of features that are drawn."""
+    """Return the explanation with contributions for coefficients, as numbers of features that are drawn.
+
+    What is rounding beside the prediction is 0: it has no colour.
+    """
     unknown = np.full(explanation.predictions.shape, np.nan)
     shape = (*explanation.data.shape, *explanation.predictions.shape[1:])
+    values = account.values.reshape(shape)
+    size = np.maximum(np.abs(explanation.predictions), np.abs(account.base_values.reshape(unknown.shape)))
     drawn = Coefficients(
-        values=account.values.reshape(shape),
+        values=np.where(np.abs(values) <= ROUNDING * size[:, None], 0.0, values),
         standard_errors=account.standard_errors.reshape(shape),
         intercepts=account.base_values.reshape(unknown.shape),
         surrogate_predictions=explanation.predictions,
@@ -717,7 +723,9 @@ def one_line_summary(explanation: Explanation) -> str:
     size = f"{count(n, 'row')} x {count(d, 'feature')}{outputs}, {method}"
     if not (n and d):
         return f"<Explanation: {size}>"
-    view = view_row(explanation, 0, max_features=3, account=account).outputs[0]
+    views = view_row(explanation, 0, max_features=3, account=account).outputs
+    largest = main_output(explanation, 0)
+    view = next(output for output in views if output.position == largest)
     if view.base is None:
         texts = signed_column((line.value for line in view.lines), significant=3)
     else:

@@ -228,7 +228,8 @@ def _header(explanation: Explanation, view: RowView, outputs: list[OutputView]) 
         yield Text(f"{shorten(named, 60)}:", style="bold")
         named = ""
     for output in outputs:
-        head = f"{shorten(named, 44)}: " if named else ""
+        is_titled = output.titled.startswith(f"{output.title}:")
+        head = f"{shorten(named, 44)}{',' if is_titled else ':'} " if named else ""
         yield Text(f"{head}{output.titled}", style="bold")
     if view.rule:
         yield Text(view.rule, style="bold")
