@@ -71,7 +71,7 @@ catalogue = {
     "years_of_credit": ("Long credit history ({value} years).", "Short credit history ({value} years)."),
     "income": ("Income: {value}.", "Income: {value}."),
 }
-reasons = explanation.reasons(4, catalogue, of="contributions", sign="-")
+reasons = explanation.reasons(4, catalogue, sign="-")
 for reason in reasons:
     print("-", reason)
 
@@ -124,5 +124,5 @@ assert (again.contributions.values == explanation.contributions.values).all()
 # %%
 # Which reasons are the most frequent
 # -----------------------------------
-first = [one.reasons(1, of="contributions", sign="-")[0].feature for one in declined]
+first = [one.reasons(1, sign="-")[0].feature for one in declined]
 pd.Series(first).value_counts()
