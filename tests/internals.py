@@ -35,7 +35,7 @@ NAMES = {
     "limes._sampling": (
         "sampled pooled:pooled_module least_squares:least_squares_module pool_fit:pool_fit_module"
     ),
-    "limes._shapley": "coalitions exact:contributions",
+    "limes._shapley": "coalitions curved_margins exact:contributions",
     "limes._shapley.exact": "exact_contributions interacting quadrature",
     "limes._sampling.controls": "CONTROLS control no_control switches wide",
     "limes._sampling.controls.control": (
