@@ -81,10 +81,11 @@ assert all(reason.certain for reason in reasons)
 # The smallest change that would have been enough
 # -----------------------------------------------
 #
-# A contrast changes as few columns as possible. ``exclude`` names those that the applicant cannot change. Where fewer columns are proved not to be enough, it says so.
+# A contrast changes as few columns as possible. ``exclude`` names those that the applicant cannot change. Where fewer columns are proved not to be enough, it says so. It
+# is asked and told as a probability, and proved on the log odds behind it.
 literals = limes.Literals.fit(applicants)
-rules = limes.SparseExplainer(model, literals=literals, output="margin", exclude=["years_of_credit"])
-contrast = rules.contrast(applicant, above=0.0)
+rules = limes.SparseExplainer(model, literals=literals, exclude=["years_of_credit"])
+contrast = rules.contrast(applicant, above=0.5)
 contrast
 
 # %%
