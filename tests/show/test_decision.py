@@ -12,6 +12,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import limes
+from internals import percentage
 from limes.exceptions import InputError
 from samples import explanation as sample
 
@@ -58,12 +59,12 @@ def test_log_odds_are_stated_as_a_probability():
     explanation = limes.TabularExplainer(model, X, output="margin")(X.iloc[:1])
     probability = model.predict_proba(X.iloc[:1])[0, 1]
     page = limes.decision_page(explanation)
-    assert f"a probability of {float(f'{probability:.3g}'):g}" in page
+    assert f"a probability of {percentage(probability)}" in page
 
 
 def test_without_a_decision_the_prediction_is_stated():
     prediction = EXPLANATION.predictions[0, 1]
-    assert f"P(target = 1): {prediction:.3g}" in limes.decision_page(EXPLANATION)
+    assert f"P(target = 1): {percentage(prediction)}" in limes.decision_page(EXPLANATION)
     assert "The prediction: " in limes.decision_page(
         limes.TabularExplainer(lambda x: x["mean radius"], X)(X.iloc[:1])
     )

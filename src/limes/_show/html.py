@@ -32,7 +32,16 @@ from limes._explanation.view import (
     view_row,
     whose_surrogate,
 )
-from limes._explanation.wording import count, difference, error, estimate, number, one_line, without_name
+from limes._explanation.wording import (
+    count,
+    difference,
+    error,
+    estimate,
+    number,
+    one_line,
+    percentage,
+    without_name,
+)
 from limes._show.axes import Scale
 from limes._show.exports import reasons as reasons_of
 from limes._show.inputs import (
@@ -484,7 +493,7 @@ def decision_page(
     content = content_of(one, features=_FEATURES) | {
         "page_title": f"Decision on {label}" if title is None else title,
         "decision": decision,
-        "stated": f"{named}: {number(prediction, 3)}{_probability(one, prediction)}",
+        "stated": f"{named}: {_stated(one, prediction)}",
         "raising": [reason for reason in sentences if reason.value > 0],
         "lowering": [reason for reason in sentences if reason.value < 0],
         "output": "the prediction" if named == "The prediction" else named,
@@ -496,10 +505,12 @@ def decision_page(
     return write_text(render("decision.html", content), path)
 
 
-def _probability(one: Explanation, prediction: float) -> str:
-    """What log-odds of two classes mean, "" for other outputs."""
+def _stated(one: Explanation, prediction: float) -> str:
+    """Write a prediction: probabilities in percent, as contrasts have them, and log-odds beside theirs."""
+    if is_probability(one):
+        return percentage(prediction)
     if one.provenance.get("quantity") != "log-odds":
-        return ""
+        return number(prediction, 3)
     from scipy.special import expit
 
-    return f", a probability of {number(float(expit(prediction)), 3)}"
+    return f"{number(prediction, 3)}, a probability of {percentage(float(expit(prediction)))}"
