@@ -297,7 +297,11 @@ WARNINGS: Mapping[str, Kind] = {
     "contribution errors": Kind(
         "errors of contributions are larger than the tolerance, or than 1.5 % of the largest one",
         _CONTRIBUTIONS,
-        {"": "contributions are known to {share} of the largest one{spent}{more}"},
+        {
+            "": "contributions are known to {share} of the largest one{spent}{more}",
+            "unseen": "no value changed the answer{spent}: contributions are 0, or at most {most} where such "
+            "a change is rarer than could be seen",
+        },
     ),
     "contribution order": Kind(
         "the order of the largest contributions is not certain",

@@ -50,7 +50,7 @@ def test_the_desk_explains_as_explain_does(folder, served, table):
     explainer = limes.TabularExplainer(model, X.iloc[::2], bins="decile", rng=0)
     numbers = desk.explain(desk.row(5)["values"], 1)["numbers"]
     assert numbers["values"] == pytest.approx(
-        explainer(X.iloc[[5]]).coefficients.values[0, :, 1], rel=1e-12, abs=0
+        explainer(X.iloc[[5]]).contributions.values[0, :, 1], rel=1e-9, abs=1e-12
     )
     assert len(desk.rule(desk.row(5)["values"], 1)["rule"].split("[")) <= 4  # no more facts than columns
 

@@ -53,9 +53,9 @@ def test_arrays_at_the_pixels_of_the_photograph(fit):
     assert small.shape == mask.shape == (8, 8)
     assert mask[:4, :4].all()
     assert mask.sum() == 16
-    values = explanation[..., "first"].coefficients.values[0]
-    assert small[0, 0] == values[0]
-    assert small[7, 7] == values[3]
+    values = explanation[..., "first"].contributions.values[0]
+    assert small[0, 0] == pytest.approx(values[0], abs=1e-12)
+    assert small[7, 7] == pytest.approx(values[3], abs=1e-12)
     whole = explanation.heatmap("first", of="image")
     selected = explanation.mask("first", top=1, of="image")
     assert whole.shape == selected.shape == PHOTO.shape[:2]

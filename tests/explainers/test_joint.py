@@ -222,7 +222,7 @@ def test_max_calls_takes_a_random_part_of_the_background(diabetes, forest):
 def test_few_rows_and_missed_tolerances_are_warned_about(diabetes, forest):
     X, _ = diabetes
     narrow = limes.TabularExplainer(forest, X, law="joint", bandwidth=0.35, tolerance="1%")(X.iloc[:1])
-    assert not narrow.converged
+    assert not narrow.coefficients.converged
     assert any("background rows count around this row" in text for text in narrow.warnings)
     assert any("use a larger background" in text for text in narrow.warnings)
 

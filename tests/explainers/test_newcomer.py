@@ -78,14 +78,16 @@ def test_a_summary_keeps_its_names_in_a_narrow_terminal(monkeypatch):
 def test_reasons_of_slopes_are_per_unit():
     y = IRIS.iloc[:, 0] * 2.0 - IRIS.iloc[:, 1]
     slopes = limes.TabularExplainer(LinearRegression().fit(IRIS, y), IRIS, bins=None)(IRIS.iloc[:1])
-    assert slopes.reasons(1) == ("each further unit of sepal length (cm) raises the prediction by 2",)
+    assert slopes.reasons(1, of="coefficients") == (
+        "each further unit of sepal length (cm) raises the prediction by 2",
+    )
 
 
 def test_slopes_have_digits_of_their_own():
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"small": rng.random(50), "large": 1e4 * rng.random(50)})
     model = LinearRegression().fit(table, 3.25 * table["small"] + 1.375e-4 * table["large"])
-    text = str(limes.TabularExplainer(model, table, bins=None)(table.iloc[:1]))
+    text = str(limes.TabularExplainer(model, table, bins=None)(table.iloc[:1]).coefficients)
     assert "+3.25" in text
     assert "e-04" in text
 

@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import limes
+from internals import requested
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(100, 3))
@@ -78,10 +79,14 @@ def test_one_answer_is_reported_once(way):
     explain, rows = way
     explanation = explain(lambda batch: np.full(len(batch), 0.3))
     fills = 2 if "by_fill" in explanation.provenance else 1
-    for warnings in explanation.row_warnings:
+    for warnings in explanation.coefficients.row_warnings:
         assert len(warnings) == fills
         assert all(w.startswith("the model answered the same in all ") and rows in w for w in warnings)
     np.testing.assert_allclose(explanation.coefficients.values, 0.0, atol=1e-12)
+    if requested(explanation, "contributions") is not None:
+        its = [w for row in explanation.contributions.row_warnings for w in row]
+        assert not [w for w in its if w.code == "contribution order"]
+        assert all("answer" in w for w in its)
 
 
 @WAY

@@ -118,7 +118,10 @@ def test_each_door_names_what_is_answered(kind, door):
     }
     assert titles == expected[meaning]
     assert scored(explanation) is (meaning != BOTH)
-    assert ("P(" in str(explanation)) is (meaning == BOTH and not plain)
+    assert ("P(" in str(explanation.coefficients)) is (meaning == BOTH and not plain)
+    assert (" % chance of " in str(explanation)) is (
+        meaning == BOTH and not plain and door not in ("rule", "maple")
+    )
 
 
 @pytest.mark.parametrize("door", OF_ONE)

@@ -80,7 +80,8 @@ def test_a_label_map_of_the_photograph(fit):
 def test_masks_and_heat_maps_come_back_as_they_were_drawn(fit):
     explanation = explained(fit, REGIONS)
     restored = Explanation.from_json(explanation.to_json())
-    values = coefficients(explanation)
+    numbers = explanation.contributions.values[0]
+    values = dict(zip(coefficients(explanation), numbers.tolist(), strict=True))
     for one in (explanation, restored):
         heat, mask = one.heatmap(of="image"), one.mask(of="image", top=2, sign="both")
         largest = sorted(values, key=lambda j: -abs(values[j]))[:2]
@@ -191,7 +192,7 @@ def test_an_outline_by_hand():
     labels = MASKS[1].astype(int)
     assert coefficients(explanation) == pytest.approx(oracle("squash", labels), rel=1e-9, abs=1e-9)
     inside = explanation.heatmap(of="image")[MASKS[1]]
-    assert set(inside.tolist()) == {explanation.coefficients.values[0, 1]}
+    assert set(inside.tolist()) == {explanation.contributions.values[0, 1]}
 
 
 def test_lost_segments_are_named_by_number():
@@ -203,8 +204,7 @@ def test_lost_segments_are_named_by_number():
     (warning,) = explained("crop", [*MASKS, empty, covered]).warnings
     assert "the segments 0, 3 have no pixel" in warning  # of two alike the later one is on top
     fine = np.arange(1500).reshape(30, 50)
-    *_, warning = explained("squash", fine, max_calls=200).warnings
-    assert "and 1428 more have no pixel" in warning
+    assert any("and 1428 more have no pixel" in w for w in explained("squash", fine, max_calls=200).warnings)
 
 
 @pytest.mark.parametrize(
@@ -232,6 +232,6 @@ def test_numbers_that_are_no_names_are_counted(labels):
     assert explanation.feature_names == tuple(f"superpixel {j}" for j in range(9))
     heat = explanation.heatmap(of="image")
     for number, value in zip(
-        np.unique(labels).tolist(), explanation.coefficients.values[0].tolist(), strict=True
+        np.unique(labels).tolist(), explanation.contributions.values[0].tolist(), strict=True
     ):
-        assert set(heat[labels == number].tolist()) == {value}
+        assert heat[labels == number] == pytest.approx(value, abs=1e-12)

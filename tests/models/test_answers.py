@@ -189,7 +189,7 @@ def test_classifiers_need_no_predict(plain):
     model = SimpleNamespace(predict_proba=of, classes_=np.array(["no", "yes"]))
     explanation = limes.TabularExplainer(model, X, max_calls=1024, rng=0)(ROW)
     assert explanation.output_names == ("no", "yes")
-    assert "P(yes)" in str(explanation)
+    assert "% chance of yes" in str(explanation)
     np.testing.assert_allclose(explanation.coefficients.values[..., 1], plain.coefficients.values, atol=1e-12)
     bare = limes.TabularExplainer(SimpleNamespace(predict_proba=of), X, max_calls=1024)(ROW)
     assert bare.predictions[0, 1] == chance(ROW)[0]

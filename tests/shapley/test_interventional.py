@@ -195,4 +195,4 @@ def test_a_row_that_differs_where_the_background_does_not_is_walked():
 
 def test_exact_accounts_are_shown():
     _, explanation = account_of(LIBRARIES["sklearn"]()[0])
-    assert "on average around the row" in str(explanation)
+    assert "is usual" in str(explanation)

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 
+from limes._arrays import DIFFERENCE_ROUNDING
 from limes._checks import is_count
 from limes._explanation.drawing import Printable, drawer
 from limes._explanation.selection import by_size, selected
-from limes._explanation.wording import CONFIDENCE, count
+from limes._explanation.wording import CONFIDENCE, count, number
 from limes._warnings import RowWarning, by_output, sentence
 from limes.exceptions import InputError
 
@@ -315,34 +316,39 @@ def account_warnings(
         its = [w for w in written[row] if w.reading != "coefficients" and w.code not in OF_ERRORS]
         if errors[i].any():
             short = not account.row_converged[i]
-            its += _about_errors(explanation, values[i], errors[i], int(account.calls[i]), short=short)
+            its += _about_errors(explanation, row, values[i], errors[i], int(account.calls[i]), short=short)
         record.append(tuple(its))
     return tuple(record)
 
 
 def _about_errors(
-    explanation: Any, values: Floats, errors: Floats, calls: int, *, short: bool
+    explanation: Any, row: int, values: Floats, errors: Floats, calls: int, *, short: bool
 ) -> list[RowWarning]:
     """Warnings about one row's contributions (d, k): that errors are large, or the order not certain."""
     names, sentences = explanation.feature_names, [""] * values.shape[1]
+    # what is rounding beside the prediction has no place in an order
+    rounding = DIFFERENCE_ROUNDING * np.abs(explanation.predictions[row]).reshape(-1)
     for k, (its, spread) in enumerate(zip(values.T, errors.T, strict=True)):
         order, size = by_size(np.abs(its))[: _LOOKED_AT + 1], np.abs(its)
         tied = [
             f"{names[a]} and {names[b]}"
             for a, b in pairwise(order.tolist())
-            if size[a] - size[b] < CONFIDENCE * np.hypot(spread[a], spread[b]) and size[a] > 0
+            if size[a] - size[b] < CONFIDENCE * np.hypot(spread[a], spread[b]) and size[a] > rounding[k]
         ]
         sentences[k] = sentence("contribution order", pairs="; ".join(tied)) if tied else ""
     warnings = [*by_output(sentences, explanation.output_names, "contribution order")]
     if short:
         largest = np.abs(values).max(axis=0)
-        share = np.max(errors.max(axis=0) / np.where(largest > 0, largest, np.nan))
+        moves = largest > rounding
+        share = np.max(errors.max(axis=0)[moves] / largest[moves], initial=0.0)
         facts = {
-            "share": f"{share:.2g} times the size" if not share < 1 else f"{share:.0%}",
-            "spent": f", after {count(calls, 'model call')}" if calls else "",
+            "share": f"{share:.2g} times the size" if share >= 1 else f"{share:.0%}",
+            "spent": f" after {count(calls, 'model call')}" if calls else "",
             "more": ": pass a larger max_calls" if calls else "",
+            "most": number(CONFIDENCE * float(errors.max()), 2),
         }
-        warnings.insert(0, RowWarning.of("contribution errors", **facts))
+        name = "" if moves.any() else "unseen"
+        warnings.insert(0, RowWarning.of("contribution errors", name, **facts))
     return warnings
 
 

@@ -52,6 +52,8 @@ PARTIAL_FIT = 0.5
 MATTERS, CAPTURED = 0.2, 0.05
 # Standard errors by which a sampled number must pass a threshold
 SURE = 2.0
+# Hundredths of a probability below which contributions are written as 0.0
+_TINY_SHARE = 1e-3
 # Smaller shares would be written as 0 %
 _LEAST = 0.005
 _ANONYMOUS = "output"
@@ -248,9 +250,13 @@ class OutputView:
         parts, errors = ([unit * pair[i] for pair in self.each.values()] for i in (0, 1))
         if not self.is_whole:
             parts, errors = [*parts, prediction - base - sum(parts)], [*errors, 0.0]
-        # a tenth of a hundredth is enough for people
-        digits = 2 if self.is_probability and max(map(abs, parts), default=0.0) < 10.0 else 3
-        texts, levels = adding_up(parts, errors, base, prediction, digits, start_error=unit * self.base_error)
+        # of hundredths a tenth is enough for people, and where all are tiny the tenth has no digits
+        largest, of_base = max(map(abs, parts), default=0.0), unit * self.base_error
+        digits = 2 if self.is_probability and largest < 10.0 else 3
+        decimals = 1 if self.is_probability and largest < _TINY_SHARE else None
+        texts, levels = adding_up(
+            parts, errors, base, prediction, digits, start_error=of_base, decimals=decimals
+        )
         return dict(zip(self.each, texts, strict=False)), levels
 
     def texts(self, significant: int = 4, most: int | None = None) -> list[tuple[str, str]]:

@@ -125,18 +125,20 @@ def adding_up(
     end: float,
     significant: int = 3,
     start_error: float = 0.0,
+    decimals: int | None = None,
 ) -> tuple[list[tuple[str, str]], tuple[str, str, str]]:
     """Write parts and their errors, and start, end and the change, so that the written numbers add up too.
 
-    The largest part decides the decimals of all. A part may be rounded to the other side, the one nearest to
-    the middle first.
+    The largest part decides the decimals of all, unless they are given. A part may be rounded to the other
+    side, the one nearest to the middle first.
     """
     largest = max((abs(part) for part in parts), default=0.0)
-    if not (all(map(math.isfinite, (*parts, start, end))) and _SMALL <= largest < _LARGE):
+    is_plain = _SMALL <= largest < _LARGE or (decimals is not None and largest < _LARGE)
+    if not (all(map(math.isfinite, (*parts, start, end))) and is_plain):
         texts = [*zip(signed_column(parts, significant), map(_error_or_none, errors), strict=True)]
         below = f"{number(start)} {_error_or_none(start_error)}".rstrip()
         return texts, (below, number(end), difference(end - start))
-    decimals = _decimals(largest, significant)
+    decimals = _decimals(largest, significant) if decimals is None else decimals
     scale = 10.0**decimals
     first, last = round(start * scale), round(end * scale)
     rounded = [math.floor(part * scale) for part in parts]

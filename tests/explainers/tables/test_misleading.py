@@ -65,7 +65,10 @@ def test_two_of_several_classes_are_each_warned_of():
 
 
 def test_all_channels_show_the_warning():
-    """One record: print, warnings, JSON, page, report, app, diagnosis, summaries and long tables."""
+    """Wherever the surrogate is shown: LIME's view, warnings, JSON, page, report, diagnosis and long tables.
+
+    What shows contributions alone does not say it.
+    """
     table = pd.DataFrame(X).rename(columns="x{}".format)
     forest = RandomForestClassifier(40, max_depth=8, random_state=0).fit(table, Y)
     explainer = limes.TabularExplainer(forest, table)
@@ -75,18 +78,20 @@ def test_all_channels_show_the_warning():
     (warning,) = (w for w in one.row_warnings[0] if SAYS in w)
     text = warning.sentence
     assert warning in one.warnings
-    assert text in " ".join(str(one).split())
+    assert text in " ".join(str(one.coefficients).split())
+    assert text not in " ".join(str(one).split())
     assert warning in json.loads(one.to_json())["row_warnings"][0]
-    assert text.replace("'", "&#39;") in one.to_html()
-    assert text.replace("'", "&#39;") in limes.decision_page(explanation, row=i)
+    _, of_lime = one.to_html().split('class="lx-made lx-lime"')
+    assert text.replace("'", "&#39;") in of_lime
+    assert text.replace("'", "&#39;") not in limes.decision_page(explanation, row=i)
     assert text.removeprefix("LIME's ") in explanation.to_report(progress=False)
     desk = WhatIfSession(explainer, table, [*map(str, range(len(table)))], lambda _: None)
-    assert text in desk.explain(desk.row(i)["values"], 1)["warnings"]
+    assert text not in desk.explain(desk.row(i)["values"], 1)["warnings"]
     diagnosis = limes.diagnose(one, progress=False)
     assert text in " ".join(str(diagnosis).split())
     assert "All checks stayed below" not in str(diagnosis)
     rows = int(warned(explanation).sum())
-    summary = limes.summary(explanation)
+    summary = limes.summary(explanation, of="coefficients")
     assert sum(summary.warnings.get(code, 0) for code in ("other side", "no probability")) >= rows
     assert "'other side': the surrogate lies on the other side" in " ".join(str(summary).split())
     lines = limes.scale.explain_frame(explainer, table[:200])
@@ -187,7 +192,7 @@ def test_of_two_classes_the_second_is_warned_of():
 
 def test_pages_take_codes_of_later_versions_and_keep_names_of_columns():
     explanation = limes.TabularExplainer(FOREST, X)(X[:3], progress=False)
-    records = [[RowWarning("a", "new")], [RowWarning("b", "new")], [RowWarning("c", "does not vary")]]
+    records = [[RowWarning("a", "new")], [RowWarning("b", "new")], [RowWarning("c", "outside")]]
     page = replace(explanation, row_warnings=records).to_html()
     assert "2 of 3 rows: new" in page
     assert "1 of 3 rows: c" in page
