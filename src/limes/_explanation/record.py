@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from limes._explanation.attribution import requested
 from limes._explanation.fit import effects_at
 from limes._explanation.view import PARTIAL_FIT, SURE, accuracy, bar_units, shown_outputs, with_outputs
 from limes._explanation.wording import count
@@ -32,6 +33,8 @@ _SAY_IT_ALREADY = ("errors", "unchanged", "cut short", "tolerance", "rule")
 def completed(explanation: Explanation, record: Record) -> Record:
     """The record of every row with what the finished explanation adds to it."""
     fit = explanation.fit
+    if requested(explanation, "coefficients") is None and fit is not None and fit.make_warnings is None:
+        return record  # coefficients would cost calls
     if fit is not None and fit.make_warnings is not None:  # coefficients were not asked for, but are shown
         record = tuple(of_outputs(its, explanation.output_names) for its in fit.all_warnings())
     numbers = effects_at(explanation)

@@ -179,7 +179,7 @@ class PermutationSampler:
         )
         rows = _AskedRows(row, prediction, calls.one_pass(calls), others)
         walk = _Walk(row, prediction, varies, size, rows.along, others)
-        rng, drawing = np.random.default_rng(self._stream(row)), starts.drawing(size, pairs)
+        rng, drawing = np.random.default_rng(self.stream(row)), starts.drawing(size, pairs)
         walk.passes = drawing.passes
 
         def walked(groups: int) -> Sequence[_Pairs]:
@@ -207,7 +207,7 @@ class PermutationSampler:
         others: ControlVariates | None,
     ) -> RowContributions:
         """The same without a call: groups are walked on all cores, with a stream of random numbers each."""
-        stream = self._stream(row)
+        stream = self.stream(row)
         starts = TabulatedStarts.of(starts, row, np.random.default_rng(stream.spawn(1)[0]))
         # of two probabilities one is enough
         first = 1 if form.is_complement(row) else 0
@@ -238,7 +238,7 @@ class PermutationSampler:
         account = walk.result(_with_omitted(estimate, walk, starts))
         return account.with_complement() if first else account
 
-    def _stream(self, row: Floats) -> np.random.SeedSequence:
+    def stream(self, row: Floats) -> np.random.SeedSequence:
         # the first streams are those of the explanation's own draws
         return streams(self.sampling.seed, fingerprint(row), SEQUENCES + 1)[SEQUENCES]
 
