@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limes._arrays import DIFFERENCE_ROUNDING, Bools, Floats, Ints, are_complements
-from limes._sampling.least_squares import ENOUGH_ANSWERS, UNSEEN, student_factors
+from limes._sampling.least_squares import ENOUGH_ANSWERS, UNSEEN, Tolerance, student_factors
 from limes._shapley.exact import RowContributions
 from limes._shapley.game_controls import (
     BoostedGame,
@@ -43,17 +43,20 @@ from limes._shapley.game_controls import (
     bumps_fit,
     likely_columns,
 )
-from limes._shapley.permutations import PermutationSampler
+from limes._shapley.permutations import ControlVariates, PermutationSampler
 from limes._threads import one_blas_thread
 from limes.models._calling.caller import Calls
 from limes.models._calling.counts import AnswerCount
 
 # Fewer calls are walked
 _FEWEST = 96
+# Pairs of walks from which on rows that occur, whose answers are known, are walked from: passes over a
+# background leave the orders' error alone
+_MANY_PAIRS = 40
 # Calls of the first draws, at least, for each column, and as a share of all
 _FIRST, _A_COLUMN, _FIRST_SHARE = 128, 8, 0.45
 # Share of the rows that are drawn for the base
-_FOR_BASE = 1 / 8
+_FOR_BASE = 1 / 6
 # Parts of the rows, without each of which a control is fitted
 _PARTS = 4
 # Rows in which columns that change nothing are drawn anew at once, at first and in all; share of the calls
@@ -63,6 +66,9 @@ _TRIED, _CONFIRMED, _FOR_UNUSED, _IMPORTANT = 4, 20, 0.15, 0.1
 _REPEATED = 8
 # Growth between looks at the errors
 _CAUTION, _LEAST_TIMES, _MOST_TIMES = 1.1, 1.5, 8.0
+# Walks that are tried where all calls allow it, in pairs and as a share of the calls, and the factor by which
+# errors of sets fall as their controls become better
+_FEWEST_TRIED, _MOST_TRIED, _TRIAL, _GAIN = 8, 32, 0.1, 0.7
 # A control is preferred to a simpler one if its score is below this multiple
 _NEARLY_AS_GOOD = 0.95
 # Rows that were answered before which a control is fitted to, at most
@@ -94,7 +100,9 @@ class SetSampler:
         """Contributions at the law's row, given f there (k,); ``spent`` calls were made before."""
         walks = self.walks
         most = walks.sampling.max_calls - spent
-        if most < _FEWEST or law.varies.sum() < 2:
+        d = int(law.varies.sum())
+        is_walked = isinstance(law, OccurringDraws) and most >= _MANY_PAIRS * (2 * d - 1)
+        if most < _FEWEST or d < 2 or is_walked:
             return walks.at(law.row, prediction, law.starts, None, spent, is_current=is_current)
         if walks.check is not None and not is_current:
             walks.check()
@@ -143,6 +151,10 @@ class _Estimate(NamedTuple):
     alone: Floats
     last: Floats
 
+    def excess(self, accuracy: Tolerance) -> float:
+        """The largest error, the base's among them, in units of the tolerance."""
+        return float(accuracy.with_base(self.values, self.errors, self.base_errors))
+
 
 @dataclass(eq=False)
 class _Sampled:
@@ -162,6 +174,7 @@ class _Sampled:
     trials: list[_Draws] = field(default_factory=list)
     before: list[_Draws] = field(default_factory=list)
     width: float | None = None
+    spent: int = 0  # calls of walks that were tried
 
     @classmethod
     def of(
@@ -180,7 +193,7 @@ class _Sampled:
             retry=sampling.retry,
             is_function=sampling.is_function,
         )
-        rng = np.random.default_rng(walks.stream(law.row))
+        rng = np.random.default_rng(walks.stream(law.row).spawn(1)[0])
         columns = np.flatnonzero(law.varies)
         one = cls(law, walks, prediction, most, calls.one_pass(calls), calls, rng, columns)
         if isinstance(law, OccurringDraws):
@@ -202,16 +215,49 @@ class _Sampled:
             self._leave_out()
         goal = 2 * len(self.calls)
         while True:
-            room = most - len(self.calls)
+            room = most - self.spent - len(self.calls)
             count = min(goal - len(self.calls), room, _REPEATED * most - drawn)
             drawn += self._draw(count) if count > 1 else 0
-            is_last = most - len(self.calls) < 2 or drawn >= _REPEATED * most - 1 or count <= 1
+            is_last = most - self.spent - len(self.calls) < 2 or drawn >= _REPEATED * most - 1 or count <= 1
             estimate = self.estimate(is_last=is_last)
-            excess = float(accuracy.excess(estimate.values, estimate.errors))
+            excess = estimate.excess(accuracy)
             if is_last or excess <= 1.0:
                 return self._result(estimate)
+            if not self.spent and (walked := self._walked(estimate)) is not None:
+                return walked
             grown = np.clip(_CAUTION * excess**2, _LEAST_TIMES, _MOST_TIMES)
             goal = int(min(grown * len(self.calls), most))
+
+    def _walked(self, estimate: _Estimate) -> RowContributions | None:
+        """Contributions by walks with what is left, if a few of them promise smaller errors."""
+        walks, law = self.walks, self.law
+        a_pair = 2 * int(law.varies.sum()) - 1
+        trial = min(int(_TRIAL * self.most), _MOST_TRIED * a_pair)
+        if trial < _FEWEST_TRIED * a_pair or isinstance(law, OccurringDraws):
+            return None
+        others = self._trees()
+
+        def walked(sampler: PermutationSampler, spent: int) -> RowContributions:
+            return sampler.at(law.row, self.prediction, law.starts, others, spent)
+
+        tried = walked(replace(walks, sampling=replace(walks.sampling, max_calls=trial)), 0)
+        calls, self.spent = len(self.calls), int(tried.calls[0])
+        rest = self.most - calls - self.spent
+        by_walks = np.sqrt((tried.errors**2).mean() * self.spent / rest)
+        by_sets = np.sqrt((estimate.errors**2).mean() * calls / (calls + rest))
+        if not by_walks < _GAIN * by_sets:
+            return None
+        return walked(walks, walks.sampling.max_calls - rest)
+
+    def _trees(self) -> ControlVariates | None:
+        """Trees fitted to all answers so far."""
+        rows = self._rows()
+        trees = BoostedGame.fit(self.law, self.columns, rows.x, rows.answers)
+        if trees is None:
+            return None
+        values = np.zeros((self.law.row.size, self.prediction.size))
+        values[self.columns] = trees.game().values[0]
+        return ControlVariates(values, trees.predict)
 
     # -- draws -----------------------------------------------------------------------------------------------
 
@@ -357,7 +403,7 @@ class _Sampled:
         pairs = sum(size for size, _ in self.games)
         crossed = self._cross_fitted(rows._replace(answers=scaled))
         estimate = self._combined(rows, crossed, unit, prediction, pairs)
-        excess = self.walks.sampling.accuracy.excess(estimate.values, estimate.errors)
+        excess = estimate.excess(self.walks.sampling.accuracy)
         if is_last and excess > 1.0 and self.columns.size > 1 and "pairs" in crossed:
             crossed |= self._with_rest(rows._replace(answers=scaled), crossed)
             estimate = self._combined(rows, crossed, unit, prediction, pairs)
