@@ -29,7 +29,7 @@ from limes._expectations.forest import ForestExpectation
 from limes._sampling.controls.control import PENALTIES
 from limes._sampling.controls.tables import tree_control
 from limes._shapley.interventional import against
-from limes._shapley.starts import OccurringStarts, ProductStarts, same
+from limes._shapley.starts import OccurringStarts, ProductStarts, in_slices, same
 from limes.designs._column import ColumnOfLaws
 from limes.designs._marginals import Atoms, BinCells
 from limes.designs._product import ProductFamily
@@ -122,7 +122,9 @@ class IndependentDraws:
         return np.asarray(weights @ function(values))[None]
 
     def draw(self, rng: np.random.Generator, count: int) -> Floats:
-        return self.starts.design.draw(rng.random((count, self.row.size)))[0]
+        # each column has a value in each of as many slices of its law, tails among them
+        levels = in_slices(rng, 1, count, self.row.size)[0]
+        return self.starts.design.draw(levels)[0]
 
     def of_forest(self, forest: Any) -> tuple[Floats, Floats]:
         x = self.row[None]

@@ -43,7 +43,7 @@ from limes._shapley.game_controls import (
     bumps_fit,
     likely_columns,
 )
-from limes._shapley.permutations import ControlVariates, PermutationSampler
+from limes._shapley.permutations import ControlVariates, PermutationSampler, least_walked
 from limes._threads import one_blas_thread
 from limes.models._calling.caller import Calls
 from limes.models._calling.counts import AnswerCount
@@ -102,12 +102,12 @@ class SetSampler:
         most = walks.sampling.max_calls - spent
         d = int(law.varies.sum())
         is_walked = isinstance(law, OccurringDraws) and most >= _MANY_PAIRS * (2 * d - 1)
-        if most < _FEWEST or d < 2 or is_walked:
+        if most < max(_FEWEST, least_walked(d)) or d < 2 or is_walked:
             return walks.at(law.row, prediction, law.starts, None, spent, is_current=is_current)
-        if walks.check is not None and not is_current:
-            walks.check()
         tally = AnswerCount()
         with tally.counting(), one_blas_thread():
+            if walks.check is not None and not is_current:
+                walks.check()
             account = _Sampled.of(walks, law, prediction, before, most).account()
         return replace(account, calls=np.array([tally.rows]))
 
@@ -384,6 +384,8 @@ class _Sampled:
     def _weights(self, kept: Bools) -> Floats:
         """a_j(S) of sets (n, m), by the mixed law of their sizes."""
         n, m = kept.shape
+        if m < 2:
+            return np.zeros((n, m))
         sizes = kept.sum(axis=1)
         total = sum(pairs for pairs, _ in self.games)
         law = sum(pairs / total * law_of_sizes(columns.size, m) for pairs, columns in self.games)
@@ -391,7 +393,7 @@ class _Sampled:
         size = np.where(inside, sizes, 1)[:, None]
         rest = np.where(inside, m - sizes, 1)[:, None]
         weights = np.where(kept, 1.0 / size, -1.0 / rest) / np.asarray(law)[size]
-        return np.where(inside[:, None], weights, 0.0) if m > 1 else np.zeros((n, m))
+        return np.where(inside[:, None], weights, 0.0)
 
     def estimate(self, *, is_last: bool) -> _Estimate:
         """Contributions by all answers so far."""
@@ -470,7 +472,9 @@ class _Sampled:
         weights = self._weights(rows.kept[:pairs][:, self.columns])
         square = (weights**2).sum(axis=1)
         halves = {name: 0.5 * (its.rest[:pairs] - its.rest[pairs : 2 * pairs]) for name, its in crossed.items()}
-        at_base = slice(2 * pairs, 2 * pairs + sum(len(its.x) for its in self.others))
+        drawn = 2 * pairs + sum(len(its.x) for its in self.others)
+        # rows of which nothing in the game is kept follow the law
+        at_base = np.flatnonzero(~rows.kept[:drawn, self.columns].any(axis=1))
         scores = {name: square @ its**2 for name, its in halves.items()}
         of_base = {name: (its.rest[at_base] ** 2).sum(axis=0) for name, its in crossed.items()}
         parts = np.bincount(rows.part[:pairs], minlength=_PARTS) / max(pairs, 1)
