@@ -1,4 +1,4 @@
-r"""Functions of a game whose Shapley values are exact: what a control of a black box's contributions is made of.
+r"""Functions of a game whose Shapley values are exact, of which controls of a black box are made.
 
 A column has either the explained row's value ξ_j, *kept*, or a *drawn* one. A control is
 
@@ -42,7 +42,7 @@ _FEW_VALUES, _MOST_LEVELS = 6, 12
 _KINKS, _MIDDLE = (0.2, 0.5, 0.8), 0.5
 # Columns that have functions at most, and products of two of these: those that residuals follow most
 _MOST_COLUMNS, _MOST_PAIRS = 48, 40
-# Steps by which variances of groups are learnt, and shares of the answers' variance that are none
+# Steps by which variances of groups are learnt, and shares of the answers' variance that are rounding
 _STEPS, _NO_VARIANCE, _LEAST_NOISE = 25, 1e-7, 1e-10
 # Centres of the kernel, and its widths
 _CENTRES, _WIDTHS = 448, (0.6, 1.0, 1.6, 2.5)
@@ -395,12 +395,12 @@ class SumOfPairs:
         alone += values
         last += values
         first, second = self.pairs.T
-        for i, l in ((first, second), (second, first)):
+        for i, beside in ((first, second), (second, first)):
             move = owners[:, i]
             for total, other in (
-                (values, 0.5 * (kept[l] + drawn[:, l])),
-                (alone, drawn[:, l]),
-                (last, np.broadcast_to(kept[l], drawn[:, l].shape)),
+                (values, 0.5 * (kept[beside] + drawn[:, beside])),
+                (alone, drawn[:, beside]),
+                (last, np.broadcast_to(kept[beside], drawn[:, beside].shape)),
             ):
                 total += np.einsum("mq,rq,qk->rmk", move, away[:, i] * other, self.of_pairs, optimize=True)
         base = self.intercept + drawn @ self.coef + (drawn[:, first] * drawn[:, second]) @ self.of_pairs

@@ -1,4 +1,4 @@
-r"""Contributions of a black box from few answers: sets of kept columns, less a control with exact contributions.
+r"""Contributions of a black box from few answers: sets of kept columns, less a control whose own are exact.
 
 Of a function f a pair of rows keeps the columns S of the explained row ξ and draws the others, and the other
 way round. With s = |S| drawn by a law q, and uniform sets of a size,
@@ -13,11 +13,10 @@ of the variance at 30 columns. Of the pair's products of columns, pairs of colum
   subtracted, part by part; the one that leaves the least variance is chosen.
 - *Base*: E g + the mean of f - g over rows of the law. The part of an error that it has is shared by columns.
 - *Columns that change nothing*: columns which the first control hardly uses are drawn anew all at once, in
-  rows that were answered. Where the answers are the same in `_CONFIRMED` rows in a row, they have no part in
-  the game any more; else halves are, until the column that changes the answer is found. Their contribution is
-  0, and the error that of a column in the game: an effect that shows in a share p of rows, by A, adds
-  p (1 - p) A² to the variance of what the control leaves, by which p A is within two of these errors for all p
-  that so many rows may have missed.
+  rows that were answered. Where `_CONFIRMED` answers in succession are the same, they leave the game; else
+  halves are drawn anew, until the column that changes the answer is found. Their contribution is 0, and the
+  error that of a column in the game: an effect A that shows in a share p of rows adds about p A² to the
+  variance of what the control leaves, by which p A is within two such errors for any p that may be missed.
 """
 
 from __future__ import annotations
@@ -417,7 +416,11 @@ class _Sampled:
         parts = [rows.part == part for part in range(_PARTS)]
         levels = [answers[~out].mean(axis=0) for out in parts]
         games = [_constant(level, m) for level in levels]
-        kinds = {"none": _Crossed.of(parts, [answers[out] - l for out, l in zip(parts, levels, strict=True)], games)}
+        kinds = {
+            "none": _Crossed.of(
+                parts, [answers[out] - level for out, level in zip(parts, levels, strict=True)], games
+            )
+        }
         if not m or not np.ptp(answers, axis=0).any():
             return kinds
         functions, places = self._functions(rows)
@@ -471,7 +474,9 @@ class _Sampled:
         law, m, k = self.law, self.columns.size, prediction.size
         weights = self._weights(rows.kept[:pairs][:, self.columns])
         square = (weights**2).sum(axis=1)
-        halves = {name: 0.5 * (its.rest[:pairs] - its.rest[pairs : 2 * pairs]) for name, its in crossed.items()}
+        halves = {
+            name: 0.5 * (its.rest[:pairs] - its.rest[pairs : 2 * pairs]) for name, its in crossed.items()
+        }
         drawn = 2 * pairs + sum(len(its.x) for its in self.others)
         # rows of which nothing in the game is kept follow the law
         at_base = np.flatnonzero(~rows.kept[:drawn, self.columns].any(axis=1))
@@ -479,9 +484,7 @@ class _Sampled:
         of_base = {name: (its.rest[at_base] ** 2).sum(axis=0) for name, its in crossed.items()}
         parts = np.bincount(rows.part[:pairs], minlength=_PARTS) / max(pairs, 1)
         result = _Estimate(*(np.zeros(k) for _ in range(2)), *(np.zeros((m, k)) for _ in range(4)))
-        rounding = DIFFERENCE_ROUNDING * np.maximum(
-            np.abs(rows.answers).max(axis=0), np.abs(prediction)
-        )
+        rounding = DIFFERENCE_ROUNDING * np.maximum(np.abs(rows.answers).max(axis=0), np.abs(prediction))
         for o in range(k):
             if isinstance(law, OccurringDraws):
                 base, base_error = float(law.weights @ law.starts.answers[:, o - k]), 0.0
@@ -489,7 +492,10 @@ class _Sampled:
                 its = crossed[_least(of_base, o)]
                 rest = its.rest[at_base, o]
                 of_part = np.bincount(rows.part[at_base], minlength=_PARTS) / len(rest)
-                mean = sum(p * float(law.weights @ game.base[:, o]) for p, game in zip(of_part, its.games, strict=True))
+                mean = sum(
+                    p * float(law.weights @ game.base[:, o])
+                    for p, game in zip(of_part, its.games, strict=True)
+                )
                 base = float(mean + rest.mean()) * unit[o]
                 base_error = float(_error_of_mean(rest[:, None])[0]) * unit[o]
             name = _least(scores, o)
@@ -505,12 +511,18 @@ class _Sampled:
             )
             phi = values + psi.mean(axis=0) * unit[o] if pairs else values
             phi = phi + (prediction[o] - base - phi.sum()) / max(m, 1)
-            errors = np.hypot(_error_of_mean(psi) * unit[o], base_error / max(m, 1)) if m > 1 else np.full(m, base_error)
+            errors = (
+                np.hypot(_error_of_mean(psi) * unit[o], base_error / max(m, 1))
+                if m > 1
+                else np.full(m, base_error)
+            )
             # half a difference that few pairs have may be missed by as many
             away = np.abs(half - np.median(half)) * unit[o]
             unlike = int((away > rounding[o]).sum())
             if unlike < min(ENOUGH_ANSWERS, pairs // 2):
-                largest = max(2.0 * away.max(initial=0.0), float(np.abs(rows.answers[:, o] - prediction[o]).max()))
+                largest = max(
+                    2.0 * away.max(initial=0.0), float(np.abs(rows.answers[:, o] - prediction[o]).max())
+                )
                 if largest <= rounding[o]:
                     largest = 1.0 if 0.0 <= prediction[o] <= 1.0 else np.inf
                 bound = 3.0 / 1.96 / pairs * largest
@@ -519,7 +531,9 @@ class _Sampled:
             errors = np.hypot(errors, law.rounding * np.abs(phi).max(initial=0.0))
             omitted = law.starts.omitted
             if omitted is not None:
-                rows_phi = sum(p * game.values[..., o] for p, game in zip(parts, games, strict=True)) * unit[o]
+                rows_phi = (
+                    sum(p * game.values[..., o] for p, game in zip(parts, games, strict=True)) * unit[o]
+                )
                 away = rows_phi - law.weights @ rows_phi
                 variance = omitted.share * (law.weights @ away**2) / omitted.effective
                 errors = np.hypot(errors, np.sqrt(variance))
@@ -527,18 +541,23 @@ class _Sampled:
             result.base[o], result.base_errors[o] = base, base_error
             result.values[:, o], result.errors[:, o] = phi, errors
             result.alone[:, o], result.last[:, o] = alone + phi - values, last + phi - values
-        return self._with_unused(result, rows, rounding, prediction)
+        return self._with_unused(result)
 
-    def _with_unused(self, result: _Estimate, rows: _Draws, rounding: Floats, prediction: Floats) -> _Estimate:
+    def _with_unused(self, result: _Estimate) -> _Estimate:
         """The same for all columns."""
-        d, k = self.law.row.size, prediction.size
+        d, k = self.law.row.size, result.base.size
         values, errors, alone, last = (np.zeros((d, k)) for _ in range(4))
         unused = np.setdiff1d(np.flatnonzero(self.law.varies), self.columns)
         if self.columns.size:
             errors[unused] = np.sqrt((result.errors**2).mean(axis=0))
         else:
             errors[unused] = result.base_errors
-        for total, its in ((values, result.values), (errors, result.errors), (alone, result.alone), (last, result.last)):
+        for total, its in (
+            (values, result.values),
+            (errors, result.errors),
+            (alone, result.alone),
+            (last, result.last),
+        ):
             total[self.columns] = its
         noise = self.walks.sampling.spread
         moving = self.columns if self.columns.size else unused
@@ -546,9 +565,16 @@ class _Sampled:
         return _Estimate(result.base, np.hypot(result.base_errors, noise), values, errors, alone, last)
 
     def _result(self, estimate: _Estimate) -> RowContributions:
-        # changes of rounding are none
         base = self.prediction[self.prediction.size - estimate.base.size :] - estimate.values.sum(axis=0)
-        numbers = (base, estimate.values, estimate.errors, estimate.alone, estimate.last, np.array(0), estimate.base_errors)
+        numbers = (
+            base,
+            estimate.values,
+            estimate.errors,
+            estimate.alone,
+            estimate.last,
+            np.array(0),
+            estimate.base_errors,
+        )
         account = RowContributions(*(np.asarray(number)[None] for number in numbers))
         return account if estimate.base.size == self.prediction.size else account.with_complement()
 
@@ -629,5 +655,7 @@ def law_of_sizes(columns: int, m: int) -> Floats:
         return np.asarray(gammaln(np.add(n, 1)) - gammaln(r + 1) - gammaln(n - r + 1))
 
     rest = np.where(possible, s - inside, 0)
-    log = log_choose(m, np.where(possible, inside, 0)) + log_choose(columns - m, rest) - log_choose(columns, s)
+    log = (
+        log_choose(m, np.where(possible, inside, 0)) + log_choose(columns - m, rest) - log_choose(columns, s)
+    )
     return np.asarray(np.where(possible, np.exp(log), 0.0) @ share)
