@@ -51,8 +51,8 @@ def _accounts(records: list[dict]) -> Iterator[str]:
     for its in records:
         yield (
             f"| {its['case']} | {its['calls']:,} | {its['rows']:,.0f} | {its['error']:.2%} "
-            f"| {its['walks']:.2%} | {its['error'] / its['walks']:.2f} | {its['covered']:.1%} | {its['base']:.2%} "
-            f"| {its['base_covered']:.0%} | {its['unused']:.2%} |"
+            f"| {its['walks']:.2%} | {its['error'] / its['walks']:.2f} | {its['covered']:.1%} "
+            f"| {its['base']:.2%} | {its['base_covered']:.0%} | {its['unused']:.2%} |"
         )
     ratios = [its["error"] / its["walks"] for its in records]
     yield ""

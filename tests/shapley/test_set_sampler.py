@@ -103,17 +103,17 @@ def test_a_column_that_matters_in_one_row_of_a_hundred_is_covered():
 @pytest.mark.parametrize("most", [300, 500, 1000])
 @pytest.mark.parametrize("law", ["empirical", None, "joint"])
 def test_no_more_rows_than_max_calls_are_asked(law, most):
-    asked = []
+    calls = []
 
     def model(x):
-        asked.append(len(x))
+        calls.append(len(x))
         return padded("steps")(x)
 
     explanation = explained(model, most, law=law, batch_size=64).contributions(X[:2], progress=False)
     # two rows share what is asked before, and a pool of the background's rows
     assert (explanation.calls + explanation.shared_calls + explanation.contributions.calls <= most).all()
-    assert sum(asked) == explanation.model_calls + explanation.shared_calls.max()
-    assert max(asked) <= 64
+    assert sum(calls) == explanation.model_calls + explanation.shared_calls.max()
+    assert max(calls) <= 64
     account = explanation.contributions
     total = account.base_values + account.values.sum(axis=1)
     np.testing.assert_allclose(total, explanation.predictions, rtol=0, atol=1e-9)

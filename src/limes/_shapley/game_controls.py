@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -64,30 +64,6 @@ class Game(NamedTuple):
         return Game(*(a + b for a, b in zip(self, other, strict=True)))
 
 
-class GameLaw(Protocol):
-    """Where drawn values come from."""
-
-    row: Floats
-    varies: Bools
-    numeric: Bools
-    weights: Floats  # (R,)
-    rounding: float  # error of means, as a share of the functions
-
-    def support(self, column: int) -> tuple[Floats, Floats]:
-        """Values of a column and their probabilities."""
-        ...
-
-    def over(self, column: int, function: Callable[[Floats], Floats]) -> Floats:
-        """A column's function, (n,) to (n, q), at the background's rows, or its mean: (R, q)."""
-        ...
-
-    def draw(self, rng: np.random.Generator, count: int) -> Floats: ...
-
-    def of_forest(self, forest: Any) -> tuple[Floats, Floats]:
-        """Base (k,), and contributions, those alone and last, (3, d, k), of trees."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class IndependentDraws:
     """Columns of a product law around a row (d,)."""
@@ -95,8 +71,6 @@ class IndependentDraws:
     row: Floats
     starts: ProductStarts
     family: ProductFamily
-
-    weights = np.ones(1)
 
     @cached_property
     def varies(self) -> Bools:
@@ -112,12 +86,20 @@ class IndependentDraws:
 
     @property
     def rounding(self) -> float:
+        """Error of means, as a share of functions."""
         return 0.0 if all(exact for *_, exact in self._supports) else 1.0 / _VALUES**2
 
+    @property
+    def weights(self) -> Floats:
+        """Of the background's rows that games are made at, (R,): means take their place."""
+        return np.ones(1)
+
     def support(self, column: int) -> tuple[Floats, Floats]:
+        """Values of a column and their probabilities."""
         return self._supports[column][:2]
 
     def over(self, column: int, function: Callable[[Floats], Floats]) -> Floats:
+        """A column's function, (n,) to (n, q), at the background's rows, or its mean: (R, q)."""
         values, weights = self.support(column)
         return np.asarray(weights @ function(values))[None]
 
@@ -127,6 +109,7 @@ class IndependentDraws:
         return self.starts.design.draw(levels)[0]
 
     def of_forest(self, forest: Any) -> tuple[Floats, Floats]:
+        """Base (k,), and contributions, those alone and last, (3, d, k), of trees."""
         x = self.row[None]
         base, sums = ForestExpectation(forest).contributions(self.family, x, self.family.cells(x))
         return base[0], sums[0]
@@ -158,18 +141,22 @@ class OccurringDraws:
         return self.starts.background[:, column], self.weights
 
     def over(self, column: int, function: Callable[[Floats], Floats]) -> Floats:
-        return function(self.starts.background[:, column])
+        return np.asarray(function(self.starts.background[:, column]))
 
     def draw(self, rng: np.random.Generator, count: int) -> Floats:
         below = np.cumsum(self.weights)
         # one row in each of as many slices of the background
         levels = (rng.permutation(count) + rng.random(count)) / count * below[-1]
         places = np.minimum(np.searchsorted(below, levels, side="right"), len(below) - 1)
-        return self.starts.background[places]
+        return np.asarray(self.starts.background[places])
 
     def of_forest(self, forest: Any) -> tuple[Floats, Floats]:
         its = against(forest, self.starts.background)(self.row[None], self.weights[None])
         return its.base[0], np.stack([its.values[0], its.alone[0], its.last[0]])
+
+
+# Where drawn values come from
+GameLaw: TypeAlias = IndependentDraws | OccurringDraws
 
 
 def _support_of(column: ColumnOfLaws) -> tuple[Floats, Floats, bool]:
@@ -233,7 +220,7 @@ class ColumnFunctions:
     @cached_property
     def at_row(self) -> Floats:
         x = self.law.row[None]
-        return self(x, np.ones_like(x, dtype=np.bool_))[0]
+        return np.asarray(self(x, np.ones_like(x, dtype=np.bool_))[0])
 
     @cached_property
     def drawn(self) -> Floats:
@@ -375,8 +362,8 @@ class SumOfPairs:
         columns, count = self.functions.column, self.functions.columns.size
         total = np.bincount(columns, single, minlength=count)
         for side in (0, 1):
-            total += np.bincount(columns[self.pairs[:, side]], double, minlength=count)
-        return total
+            total = total + np.bincount(columns[self.pairs[:, side]], double, minlength=count)
+        return np.asarray(total, dtype=np.float64)
 
     def predict(self, values: Floats) -> Floats:
         """Values (n, k) where the functions are (n, p)."""

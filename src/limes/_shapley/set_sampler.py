@@ -36,6 +36,7 @@ from limes._shapley.game_controls import (
     Bumps,
     ColumnFunctions,
     Game,
+    GameLaw,
     IndependentDraws,
     OccurringDraws,
     SumOfPairs,
@@ -89,7 +90,7 @@ class SetSampler:
 
     def at(
         self,
-        law: IndependentDraws | OccurringDraws,
+        law: GameLaw,
         prediction: Floats,
         before: Before | None,
         spent: int,
@@ -118,6 +119,9 @@ class _Draws(NamedTuple):
     kept: Bools
     answers: Floats
     part: Ints  # (n,), -1 of those that all controls may be fitted to
+
+    def take(self, at: Ints) -> _Draws:
+        return _Draws(self.x[at], self.kept[at], self.answers[at], self.part[at])
 
     @classmethod
     def joined(cls, many: list[_Draws], d: int, k: int) -> _Draws:
@@ -159,7 +163,7 @@ class _Estimate(NamedTuple):
 class _Sampled:
     """All that is drawn for one row."""
 
-    law: IndependentDraws | OccurringDraws
+    law: GameLaw
     walks: PermutationSampler
     prediction: Floats  # (k,)
     most: int
@@ -179,7 +183,7 @@ class _Sampled:
     def of(
         cls,
         walks: PermutationSampler,
-        law: IndependentDraws | OccurringDraws,
+        law: GameLaw,
         prediction: Floats,
         before: Before | None,
         most: int,
@@ -313,7 +317,7 @@ class _Sampled:
             if not candidates.size or len(self.calls) + count > limit:
                 break
             some, places = places[:count], places[count:]
-            start = _Draws(*(its[some] for its in rows))
+            start = rows.take(some)
             kept = (self.rng.random(start.x.shape) < 0.5) & self.law.varies
             to = np.where(kept, self.law.row, self.law.draw(self.rng, count))
             moved = self._moved(start, to, kept, candidates, np.full(count, candidates.size))
@@ -339,14 +343,14 @@ class _Sampled:
     ) -> set[int]:
         """A column for each row ``at`` these places that changes its answer, by halves."""
         lower, upper = np.zeros(at.size, dtype=np.int64), np.full(at.size, columns.size)
-        some = _Draws(*(its[at] for its in start))
+        some = start.take(at)
         low = some.answers.copy()
         while (open_ := upper - lower > 1).any():
             if len(self.calls) + open_.sum() > limit:
                 return set()
             its = np.flatnonzero(open_)
             middle = (lower[its] + upper[its]) // 2
-            part = _Draws(*(each[its] for each in some))
+            part = some.take(its)
             moved = self._moved(part, to[at[its]], kept[at[its]], columns, middle)
             changed = (np.abs(moved.answers - low[its]) > rounding).any(axis=1)
             upper[its[changed]] = middle[changed]
@@ -586,7 +590,7 @@ def _scaled(answers: Floats) -> tuple[Floats, Floats]:
     return answers / unit, unit
 
 
-def _row_weights(law: IndependentDraws | OccurringDraws, numbers: Floats) -> Floats:
+def _row_weights(law: GameLaw, numbers: Floats) -> Floats:
     return law.weights if len(numbers) == law.weights.size else np.ones(1)
 
 
