@@ -29,8 +29,9 @@ out at random, means over n others have s / n times the variance between rows mo
 
 *Control variates.* The changes of a function along the same walks, whose contributions are exact, are
 subtracted, with a slope for each column: the margin's behind a curve (``curved_margins.py``), trees fitted to
-the pool's answers, which are of no walk. Behind a curve no model is asked, so that groups are larger, and
-walks go on until errors are 1 % of the largest contribution, or some thousand pairs were walked.
+answers that are of no walk (``set_sampler.py``, which does without walks unless many are allowed). Behind a
+curve no model is asked, so that groups are larger, and walks go on until errors are 1 % of the largest
+contribution, or some thousand pairs were walked.
 
 Where E_w f is known, the groups' means of f(z) are a control variate: φ_j is the intercept of a line through
 the groups' (mean of f(z) - E_w f, φ_j). Slopes of all columns add up to -1, so that base and contributions

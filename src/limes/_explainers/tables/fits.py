@@ -4,7 +4,7 @@ R² = (2 b·Γ - b·Σb) / Var_w f. Coefficients b and Γ are the explanation's.
 exact where its form has a closed form (``_fidelity/variance.py``), as effects of cells have,
 else estimated on rows of w through the form (``_fidelity/weighted_rows.py``). Of a
 sampled model both come from the answers that the explanation was made of. The model is called for its
-contributions alone (``_shapley/permutations.py``).
+contributions alone (``_shapley/set_sampler.py``, ``_shapley/permutations.py``).
 """
 
 from __future__ import annotations
