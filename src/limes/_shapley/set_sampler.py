@@ -44,6 +44,7 @@ from limes._shapley.game_controls import (
     likely_columns,
 )
 from limes._shapley.permutations import ControlVariates, PermutationSampler, least_walked
+from limes._shapley.starts import same
 from limes._threads import one_blas_thread
 from limes.models._calling.caller import Calls
 from limes.models._calling.counts import AnswerCount
@@ -515,6 +516,7 @@ class _Sampled:
             )
             phi = values + psi.mean(axis=0) * unit[o] if pairs else values
             phi = phi + (prediction[o] - base - phi.sum()) / max(m, 1)
+            phi[np.abs(phi) <= rounding[o]] = 0.0
             errors = (
                 np.hypot(_error_of_mean(psi) * unit[o], base_error / max(m, 1))
                 if m > 1
@@ -556,6 +558,13 @@ class _Sampled:
             errors[unused] = np.sqrt((result.errors**2).mean(axis=0))
         else:
             errors[unused] = result.base_errors
+        # a change that no pair met, in which the column was another
+        met = sum(
+            (~same(np.where(one.kept, other.x, one.x), self.law.row)).sum(axis=0) for one, other in self.pairs
+        )
+        errors[unused] = np.maximum(
+            errors[unused], 3.0 / 1.96 / np.maximum(met, 1)[unused, None] * self._largest(k)
+        )
         for total, its in (
             (values, result.values),
             (errors, result.errors),
@@ -567,6 +576,11 @@ class _Sampled:
         moving = self.columns if self.columns.size else unused
         errors[moving] = np.hypot(errors[moving], noise / max(moving.size, 1))
         return _Estimate(result.base, np.hypot(result.base_errors, noise), values, errors, alone, last)
+
+    def _largest(self, k: int) -> Floats:
+        """The largest change of k outputs, (k,); a change that was never seen has its bound already."""
+        away = np.abs(self._rows().answers - self.prediction).max(axis=0)[-k:]
+        return np.asarray(np.where(self.columns.size, away, 0.0))
 
     def _result(self, estimate: _Estimate) -> RowContributions:
         base = self.prediction[self.prediction.size - estimate.base.size :] - estimate.values.sum(axis=0)
