@@ -36,6 +36,10 @@ NAMES = {
         "sampled pooled:pooled_module least_squares:least_squares_module pool_fit:pool_fit_module"
     ),
     "limes._shapley": "coalitions curved_margins exact:contributions",
+    "limes._shapley.game_controls": (
+        "BoostedGame Bumps ColumnFunctions IndependentDraws OccurringDraws SumOfPairs group_regression"
+    ),
+    "limes._shapley.set_sampler": "law_of_sizes",
     "limes._shapley.exact": "exact_contributions interacting quadrature",
     "limes._sampling.controls": "CONTROLS control no_control switches wide",
     "limes._sampling.controls.control": (

@@ -11,6 +11,10 @@ _HEAD = (
     *("case (columns)", "rows asked: limes, Kernel, Permutation", "squared error: limes", "Kernel"),
     *("Permutation", "Kernel / limes", "Permutation / limes", "95 % intervals cover"),
 )
+_OF_ACCOUNTS = (
+    *("function", "max_calls", "rows asked, most", "rms error", "of walks", "ratio", "95 % intervals cover"),
+    *("error of the base", "its intervals cover", "stated error of unused columns"),
+)
 _OF_TREES = (
     *("model", "ms a row, median", "most", "ms of all threads, median", "most"),
     *("error / largest bar, median", "most"),
@@ -20,7 +24,8 @@ _OF_TREES = (
 def text(result: dict) -> str:
     """Markdown."""
     lines = [*_beside_shap(result), ""] if result["cases"] else []
-    return "\n".join([f"Machine: {result['machine']}.", *lines, *_trees(result["trees"])])
+    accounts = [*_accounts(result["accounts"]), ""] if result.get("accounts") else []
+    return "\n".join([f"Machine: {result['machine']}.", *lines, *accounts, *_trees(result["trees"])])
 
 
 def _beside_shap(result: dict) -> Iterator[str]:
@@ -36,6 +41,26 @@ def _beside_shap(result: dict) -> Iterator[str]:
         ratios = [case["squares"][way] / case["squares"]["limes"] for case in cases]
         yield f"Below {name}: {np.median(ratios):.1f} times in the median, {min(ratios):.1f} at least."
     yield f"{np.mean([case['covered'] for case in cases]):.1%} of all intervals cover."
+
+
+def _accounts(records: list[dict]) -> Iterator[str]:
+    yield "Contributions alone, of 30 columns, 500 and 1,000 rows asked in all; shares of the largest one:"
+    yield ""
+    yield f"| {' | '.join(_OF_ACCOUNTS)} |"
+    yield "|---" * len(_OF_ACCOUNTS) + "|"
+    for its in records:
+        yield (
+            f"| {its['case']} | {its['calls']:,} | {its['rows']:,.0f} | {its['error']:.2%} "
+            f"| {its['walks']:.2%} | {its['error'] / its['walks']:.2f} | {its['covered']:.1%} "
+            f"| {its['base']:.2%} | {its['base_covered']:.0%} | {its['unused']:.2%} |"
+        )
+    ratios = [its["error"] / its["walks"] for its in records]
+    yield ""
+    yield (
+        f"Errors are {np.median(ratios):.2f} of those of walks in the median, {max(ratios):.2f} at most; "
+        f"{np.mean([its['covered'] for its in records]):.1%} of all intervals cover, "
+        f"{np.mean([its['base_covered'] for its in records]):.1%} of the bases'."
+    )
 
 
 def _trees(records: list[dict]) -> Iterator[str]:

@@ -11,16 +11,15 @@ from __future__ import annotations
 import itertools
 import logging
 import warnings
-from collections.abc import Callable
-from math import factorial
 from typing import Any
 
 import numpy as np
 
 import limes
+from benchmarks.contributions_sampled import accounts, trees
 from benchmarks.contributions_sampled import cases as functions
-from benchmarks.contributions_sampled import trees
 from benchmarks.contributions_sampled.cases import Case, Counter
+from benchmarks.contributions_sampled.truth import of_background
 from benchmarks.progress import say
 from benchmarks.speed.run import machine
 
@@ -44,6 +43,7 @@ def measure(*, seeds: int = SEEDS, cases: str = "") -> dict[str, Any]:
         "seeds": seeds,
         "cases": records,
         "trees": measured,
+        "accounts": accounts.measure(seeds=seeds, cases=cases),
     }
 
 
@@ -51,7 +51,7 @@ def _compared(case: Case, seeds: int) -> list[dict[str, Any]]:
     d = case.X.shape[1]
     chosen = np.random.default_rng(1).permutation(len(case.X))
     background, rows = case.X[chosen[:BACKGROUND]], case.X[chosen[BACKGROUND : BACKGROUND + ROWS]]
-    truth = np.stack([_truth(case.answer, background, row) for row in rows])
+    truth = np.stack([of_background(case.answer, background, row)[1] for row in rows])
     records = []
     for times in TIMES:
         budget = times * (2 * d + 1) * BACKGROUND
@@ -83,24 +83,6 @@ def _compared(case: Case, seeds: int) -> list[dict[str, Any]]:
             f"{ours['permutation'] / ours['limes']:.1f}, covered {records[-1]['covered']:.3f}"
         )
     return records
-
-
-def _truth(answer: Callable[[np.ndarray], np.ndarray], background: np.ndarray, row: np.ndarray) -> np.ndarray:
-    """Shapley values of v(S) = mean of f(row_S, b_-S) over the background's rows b, by all sets S."""
-    d = row.size
-    kept = np.array(list(itertools.product((False, True), repeat=d)))
-    values = np.empty(len(kept))
-    for start in range(0, len(kept), 1024):
-        some = kept[start : start + 1024]
-        mixed = np.where(some[:, None], row, background)
-        values[start : start + 1024] = answer(mixed.reshape(-1, d)).reshape(len(some), -1).mean(axis=1)
-    sizes, place = kept.sum(axis=1), 1 << np.arange(d)[::-1]
-    shares = np.array([factorial(s) * factorial(d - 1 - s) / factorial(d) for s in range(d)])
-    phi = []
-    for j in range(d):
-        without = np.flatnonzero(~kept[:, j])
-        phi.append((shares[sizes[without]] * (values[without + place[j]] - values[without])).sum())
-    return np.array(phi)
 
 
 def _limes(ask: Counter, background: np.ndarray, row: np.ndarray, budget: int, seed: int) -> tuple[Any, Any]:

@@ -7,10 +7,11 @@ One input or one row asks for
 - what contributions need beside these.
 
 *Inputs* draw sets that serve both (``_shapley/coalitions.py``): nothing is split. *Tables* leave half of
-what checks do not take to contributions, whose walks ask about other rows than a pool: the pool, or a row's
-own draws, has the other half, and walks what is left. Where that is too little for walks, or contributions
-are not wanted, the pool has it all. The split depends on options and columns alone, so that a row's numbers
-do not depend on the rows beside it: no row rests on more than ``max_calls`` answers, shared or its own.
+what checks do not take to contributions, which ask about other rows than a pool: the pool, or a row's own
+draws, has the other half, and contributions what is left; all of it where they alone are asked for. Where
+that is too little for them, or they are not wanted, the pool has it all. The split depends on options and
+columns alone, so that a row's numbers do not depend on the rows beside it: no row rests on more than
+``max_calls`` answers, shared or its own.
 
 `AnswerCount` counts what is reported.
 """

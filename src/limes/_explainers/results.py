@@ -116,6 +116,8 @@ def with_contributions(
         error = stop
     except InputError as refusal:
         error = refusal
+    if vars(explanation)["coefficients"] is None and not isinstance(error, KeyboardInterrupt):
+        raise error  # there is nothing else to keep
     if isinstance(error, KeyboardInterrupt):
         raise Interrupted(
             "stopped: all rows are explained (in this error's partial), but for their contributions; reading "
@@ -132,9 +134,10 @@ def without_coefficients(explanation: Explanation) -> Explanation:
     These, and warnings about them, are there when they are read. An account at two levels has no other
     reading.
     """
-    if explanation.fit is None or vars(explanation)["contributions"] is None:
+    stored = vars(explanation)
+    if explanation.fit is None or stored["contributions"] is None or stored["coefficients"] is None:
         return explanation
-    record = vars(explanation)["row_warnings"]
+    record = stored["row_warnings"]
     fit = replace(explanation.fit, make_warnings=lambda: record)
     about_it = tuple(tuple(w for w in row if w.reading != "coefficients") for row in record)
     return changed(explanation, coefficients=None, fit=fit, row_warnings=about_it)

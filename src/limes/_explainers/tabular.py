@@ -405,7 +405,10 @@ class TabularExplainer(Described):
     def _answered(self, X: Any, request: Request, *, ids: Any, progress: bool, workers: int) -> Explanation:
         if not request.coefficients and self._model.has_exact_contributions:
             return self._account(X, ids=ids)
-        explanation = self._to_explanation(*self._fit(X, ids=ids, progress=progress, workers=workers))
+        if not request.coefficients and self._model.can_ask_for_contributions_alone:
+            explanation = self._unfitted(X, ids=ids)
+        else:
+            explanation = self._to_explanation(*self._fit(X, ids=ids, progress=progress, workers=workers))
         bar = progress_of(shown=progress)
         explanation = with_contributions(explanation, request, progress=bar, workers=workers)
         return explanation if request.coefficients else without_coefficients(explanation)
@@ -452,6 +455,46 @@ class TabularExplainer(Described):
             errors=errors,
             explainer=self,
             fit=fit,
+        )
+
+    @one_blas_thread()
+    def _unfitted(self, X: Any, *, ids: Any) -> Explanation:
+        """Rows of a model that is asked, without a surrogate, whose answers contributions need not."""
+        model, encoded, predictions, again = self._counted(X)
+        rows, (names, errors) = model.rows(encoded.matrix), row_names(X, ids, encoded)
+        bound, sampling = model.bound, self._options.sampling
+
+        def fitted() -> Fitted:
+            if sampling.max_calls is not None:
+                raise InputError(
+                    f"max_calls={sampling.max_calls} is used up by contributions: explainer(rows) shares it "
+                    "between contributions and coefficients"
+                )
+            return model.explain(rows, predictions, progress=progress_of(shown=False))
+
+        surrogates, ones = cache(fitted), np.ones(len(rows), dtype=np.int64)
+        return frozen_explanation(
+            predictions=predictions,
+            feature_names=model.table.names,
+            output_names=bound.outputs,
+            conditions=model.conditions(rows),
+            data=model.table.originals(rows.x),
+            method=bound.expectation.method,
+            reason=bound.reason,
+            calls=ones,  # the predictions
+            shared_calls=bound.shared_calls(0 * ones) + again,
+            row_warnings=model.row_warnings.about_rows(rows.x, rows.cells, predictions),
+            provenance=model.provenance_of(None, predictions),
+            ids=names,
+            errors=errors,
+            explainer=self,
+            fit=Fit.of(
+                partial(model.fits, rows, predictions, surrogates, has_surrogates=False),
+                (*rows.x.shape, *predictions.shape[1:]),
+                lambda: surrogates().coefficients(ones),
+                accuracy=sampling.sampling.accuracy,
+                make_warnings=cache(lambda: model.warnings_of(rows, predictions, surrogates())),
+            ),
         )
 
     def _counted(self, X: Any) -> tuple[TabularModel, EncodedRows, Floats, int]:

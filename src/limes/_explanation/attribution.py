@@ -282,7 +282,7 @@ class Contributions(Attributions):
             calls=computed.calls,
             row_converged=np.ones(len(computed.base), dtype=np.bool_)
             if accuracy is None
-            else accuracy.excess(computed.values, computed.errors) <= 1.0,
+            else accuracy.with_base(computed.values, computed.errors, computed.base_errors) <= 1.0,
         )
 
     @property

@@ -97,6 +97,11 @@ class Tolerance:
             ratio = np.where(errors > 0, errors / (self.size * largest), 0.0)
         return np.asarray(ratio.max(axis=(-2, -1), initial=0.0))
 
+    def with_base(self, values: Floats, errors: Floats, base_errors: Floats) -> Floats:
+        """The same of contributions (..., d, k) and their base, whose errors are (..., k)."""
+        both = np.concatenate([errors, base_errors[..., None, :]], axis=-2)
+        return self.excess(np.concatenate([values, np.zeros_like(base_errors)[..., None, :]], axis=-2), both)
+
     def __str__(self) -> str:
         return f"{100 * self.size:.3g}% of the largest coefficient" if self.relative else f"{self.size:.6g}"
 

@@ -31,11 +31,11 @@ from limes._expectations.moments import (
     RowBlocks,
     finished_rows,
 )
-from limes._sampling.controls import CONTROLS, FittedControl, TooLargeError, too_large
+from limes._sampling.controls import CONTROLS, TooLargeError, too_large
 from limes._sampling.controls.control import least_left
 from limes._sampling.controls.tables import share_beyond_trees
 from limes._sampling.controls.wide import is_wide
-from limes._sampling.crossfit import SHARED, CrossFit, PoolControl, SimulatedLaw, anywhere, in_folds
+from limes._sampling.crossfit import SHARED, CrossFit, PoolControl, SimulatedLaw, in_folds
 from limes._sampling.least_squares import check_squares
 from limes._sampling.pool import SEQUENCES, SMALLEST, Pool, PoolRows, pool_sizes
 from limes._sampling.pool_fit import (
@@ -153,10 +153,6 @@ class PooledExpectation(SharedState):
             for i, its in zip(others, moments, strict=True):
                 results[i] = its
         return results, error
-
-    def trees(self, size: int) -> FittedControl | None:
-        """Trees fitted to a pool of this size: their contributions are exact."""
-        return self._pools.trees(size)
 
     def _serves(self, cells: Ints) -> Bools:
         if not self._sizes:
@@ -352,12 +348,11 @@ class ControlledPools(SharedState):
         self._controls = sampling.controls
         self._pools: dict[Stage, ControlledPool] = {}
         self._fits: dict[tuple[int, str], CrossFit] = {}
-        self._trees: dict[int, FittedControl] = {}
         super().__init__()
 
     def __getstate__(self) -> dict[str, Any]:
         # not pickled: controls fitted again to the same answers give the same result
-        return {**super().__getstate__(), "_pools": {}, "_fits": {}, "_trees": {}}
+        return {**super().__getstate__(), "_pools": {}, "_fits": {}}
 
     def at(self, stage: Stage) -> ControlledPool:
         """Return the pool, grown to the size of a stage, with the stage's control."""
@@ -365,19 +360,6 @@ class ControlledPools(SharedState):
             if stage not in self._pools:
                 self._pools[stage] = self._controlled(stage)
             return self._pools[stage]
-
-    def trees(self, size: int) -> FittedControl | None:
-        """Trees fitted to the pool of one size; None where trees are no control."""
-        if _TREES not in self._controls:
-            return None
-        with self._lock:
-            if size not in self._trees:
-                rows = self._pool.rows(size)
-                f = rows.answers.reshape(len(rows.answers), -1)
-                f = np.ascontiguousarray(f[:, 1:]) if are_complements(f) else f
-                # of all rows: what they are subtracted from is asked later
-                self._trees[size] = self._controls[_TREES](anywhere(self._law.family), rows.x, f)
-            return self._trees[size]
 
     def is_worthwhile(self, stage: Stage) -> bool:
         """Return whether a stage's controls suit its pool, by the variance that quick ones leave.

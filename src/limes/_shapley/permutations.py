@@ -29,8 +29,9 @@ out at random, means over n others have s / n times the variance between rows mo
 
 *Control variates.* The changes of a function along the same walks, whose contributions are exact, are
 subtracted, with a slope for each column: the margin's behind a curve (``curved_margins.py``), trees fitted to
-the pool's answers, which are of no walk. Behind a curve no model is asked, so that groups are larger, and
-walks go on until errors are 1 % of the largest contribution, or some thousand pairs were walked.
+answers that are of no walk (``set_sampler.py``, which does without walks unless many are allowed). Behind a
+curve no model is asked, so that groups are larger, and walks go on until errors are 1 % of the largest
+contribution, or some thousand pairs were walked.
 
 Where E_w f is known, the groups' means of f(z) are a control variate: φ_j is the intercept of a line through
 the groups' (mean of f(z) - E_w f, φ_j). Slopes of all columns add up to -1, so that base and contributions
@@ -179,7 +180,7 @@ class PermutationSampler:
         )
         rows = _AskedRows(row, prediction, calls.one_pass(calls), others)
         walk = _Walk(row, prediction, varies, size, rows.along, others)
-        rng, drawing = np.random.default_rng(self._stream(row)), starts.drawing(size, pairs)
+        rng, drawing = np.random.default_rng(self.stream(row)), starts.drawing(size, pairs)
         walk.passes = drawing.passes
 
         def walked(groups: int) -> Sequence[_Pairs]:
@@ -207,7 +208,7 @@ class PermutationSampler:
         others: ControlVariates | None,
     ) -> RowContributions:
         """The same without a call: groups are walked on all cores, with a stream of random numbers each."""
-        stream = self._stream(row)
+        stream = self.stream(row)
         starts = TabulatedStarts.of(starts, row, np.random.default_rng(stream.spawn(1)[0]))
         # of two probabilities one is enough
         first = 1 if form.is_complement(row) else 0
@@ -238,7 +239,7 @@ class PermutationSampler:
         account = walk.result(_with_omitted(estimate, walk, starts))
         return account.with_complement() if first else account
 
-    def _stream(self, row: Floats) -> np.random.SeedSequence:
+    def stream(self, row: Floats) -> np.random.SeedSequence:
         # the first streams are those of the explanation's own draws
         return streams(self.sampling.seed, fingerprint(row), SEQUENCES + 1)[SEQUENCES]
 

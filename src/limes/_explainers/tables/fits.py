@@ -4,7 +4,7 @@ R² = (2 b·Γ - b·Σb) / Var_w f. Coefficients b and Γ are the explanation's.
 exact where its form has a closed form (``_fidelity/variance.py``), as effects of cells have,
 else estimated on rows of w through the form (``_fidelity/weighted_rows.py``). Of a
 sampled model both come from the answers that the explanation was made of. The model is called for its
-contributions alone (``_shapley/permutations.py``).
+contributions alone (``_shapley/set_sampler.py``, ``_shapley/permutations.py``).
 """
 
 from __future__ import annotations
@@ -58,8 +58,10 @@ from limes._sampling.pool import SEQUENCES
 from limes._sampling.pooled import PooledExpectation
 from limes._shapley.curved_margins import CurvedMargin
 from limes._shapley.exact import RowContributions, exact_contributions
+from limes._shapley.game_controls import IndependentDraws, OccurringDraws
 from limes._shapley.interventional import Interventional
 from limes._shapley.permutations import ControlVariates, PermutationSampler
+from limes._shapley.set_sampler import Before, SetSampler
 from limes._shapley.starts import OccurringStarts, ProductStarts
 from limes._threads import LRUCache
 from limes.designs._column import SpreadColumn
@@ -279,10 +281,6 @@ class AdditiveFit:
         return self.rows.each[self.i]
 
 
-# Calls for a row's contributions from which on they are worth the second that trees take
-_WORTH_TREES = 1024
-
-
 class _Accounts(ABC):
     """Contributions of rows, exact or by walks; coefficients."""
 
@@ -369,6 +367,7 @@ class TableFits(_Accounts):
     predictions: Floats  # (n, ...)
     walks: PermutationSampler | None  # to the model, or to the form if it was read; None with method="exact"
     spent: Ints  # calls that each row rests on already, where one bound is set for all
+    rests_on_pool: bool = True  # whether coefficients are asked for, too
     _walked: dict[int, RowContributions] = field(default_factory=dict, init=False)
     _fidelities: dict[int, tuple[Floats, Floats]] = field(default_factory=dict, init=False)
     _additive: LRUCache[int, AdditiveFit] = field(default_factory=lambda: LRUCache(_MOST_EFFECTS), init=False)
@@ -466,31 +465,31 @@ class TableFits(_Accounts):
         # the mean that coefficients rest on, where it is exact and of the same law
         knows_mean = family is self.family and not self._is_sampled(row)
         mean = self.fitted.moments.mean[row].reshape(-1) if knows_mean else None
-        starts = ProductStarts(family.at(self.x[row]), mean)
+        x, starts = self.x[row], ProductStarts(family.at(self.x[row]), mean)
         spent = int(self.spent[row])
         prediction = self.predictions[row].reshape(-1)
-        return self.walks.at(self.x[row], prediction, starts, others, spent, is_current=is_current)
+        if self.walks.asks:
+            law = IndependentDraws(x, starts, family)
+            sampler = SetSampler(self.walks)
+            return sampler.at(law, prediction, self._pooled(row), spent, is_current=is_current)
+        return self.walks.at(x, prediction, starts, others, spent, is_current=is_current)
 
     def _others(self, rows: Ints) -> Sequence[ControlVariates | None]:
-        """Control variates of each row's walks: margins behind predictions, or trees fitted to the pool."""
+        """Control variates of each row's walks: margins behind predictions."""
         if self.walks is not None and isinstance(self.walks.predict, CurvedMargin) and rows.size:
             margins = self.walks.predict.contributions(self.account(), self.x[rows], self.cells[rows])
             return [None] * len(rows) if margins is None else [ControlVariates(its) for its in margins]
-        return [self._trees(row) for row in rows.tolist()]
+        return [None] * len(rows)
 
-    def _trees(self, row: int) -> ControlVariates | None:
-        if not isinstance(self.sampling, PooledExpectation) or not self._is_sampled(row):
+    def _pooled(self, row: int) -> Before | None:
+        """The pool of a row's coefficients, whatever other rows needed."""
+        if not self.rests_on_pool or not isinstance(self.sampling, PooledExpectation):
             return None
-        if self.walks is None or self.walks.sampling.max_calls - self.spent[row] < _WORTH_TREES:
-            return None
-        # the pool of its coefficients, whatever other rows needed
         size = int(self.fitted.moments.shared[row])
-        trees = self.sampling.trees(size) if size else None
-        if trees is None:
+        if not size:
             return None
-        at = self.x[row : row + 1], self.cells[row : row + 1]
-        values = trees.contributions(self.account(), *at)
-        return None if values is None else ControlVariates(values[0], trees.predict)
+        rows = self.sampling.pool.rows(size)
+        return Before(rows.x, rows.answers)
 
     @property
     def has_exact(self) -> bool:
@@ -824,6 +823,9 @@ class JointFits(_Accounts):
         starts = OccurringStarts(family.rows, self.expectation.answers, around, family.omitted)
         spent = int(self.spent[row])
         prediction = self.predictions[row].reshape(-1)
+        if self.walks.asks:
+            law = OccurringDraws(x, starts, family.product)
+            return SetSampler(self.walks).at(law, prediction, None, spent, is_current=is_current)
         return self.walks.at(x, prediction, starts, others, spent, is_current=is_current)
 
     def _at(self, row: int) -> JointEffects:

@@ -290,15 +290,27 @@ class TabularModel:
             return expectation.interventional is not None
         return bool(expectation.method == "exact" and not expectation.needs_densities)
 
-    def fits(self, rows: Rows, predictions: Floats, fit: Callable[[], Fitted]) -> RowFits:
-        """The fits of rows of one call; ``fit`` returns their surrogates."""
+    @property
+    def can_ask_for_contributions_alone(self) -> bool:
+        """Whether contributions rest on no answer that coefficients are fitted to."""
+        return self.bound.asks and isinstance(self.law, ProductFamily)
+
+    def fits(
+        self,
+        rows: Rows,
+        predictions: Floats,
+        fit: Callable[[], Fitted],
+        *,
+        has_surrogates: bool = True,
+    ) -> RowFits:
+        """The fits of rows of one call; ``fit`` returns their surrogates, which may not be asked for."""
         expectation: Any = self.bound.expectation
         read_predict, its = self.bound.read_predict, self.options.sampling
         sampling, budget = replace(its.sampling, spread=self.bound.spread), self.bound.budget
         spent = np.zeros(len(rows), dtype=np.int64)
         if read_predict is None and (budget.most is not None or budget.can_afford_permutations):
             sampling = replace(sampling, max_calls=budget.walked)
-        if read_predict is None and budget.most is not None:
+        if read_predict is None and budget.most is not None and has_surrogates:
             fitted = fit()
             spent = fitted.moments.calls + self.bound.shared_calls(fitted.moments.shared) - budget.checks
         asks, ask = read_predict is None, read_predict or self.bound.ask
@@ -320,7 +332,9 @@ class TabularModel:
             walks = PermutationSampler(predict, its.sampling, asks=False) if expectation else None
         inputs = rows.x, rows.cells, fit, form, expectation, predictions, walks, spent
         writers = [*map(writer_of, self.table.columns)]
-        return TableFits(self.family, lambda: self.account, self.texts, writers, *inputs)
+        return TableFits(
+            self.family, lambda: self.account, self.texts, writers, *inputs, rests_on_pool=has_surrogates
+        )
 
     @cached_property
     def account(self) -> ProductFamily:

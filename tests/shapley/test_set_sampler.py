@@ -1,0 +1,280 @@
+"""Contributions from sets of kept columns: exact games of controls, coverage, budgets, unused columns."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.stats import qmc
+
+import limes
+from coalitions import shapley
+from effort import repeats
+from internals import (
+    BoostedGame,
+    Bumps,
+    ColumnFunctions,
+    IndependentDraws,
+    OccurringDraws,
+    OccurringStarts,
+    ProductStarts,
+    SumOfPairs,
+    group_regression,
+    law_of_sizes,
+)
+from limes.exceptions import InputError
+
+RNG = np.random.default_rng(7)
+D, USED = 20, 5
+X = RNG.normal(size=(300, D))
+X[:, 1] = np.round(np.exp(X[:, 1]), 2)
+X[:, 4] = X[:, 4] > 0.3
+ROW = X[3]
+# Functions that no constant of the sampler was chosen by, of the first five columns
+FUNCTIONS = {
+    "products": lambda u: u[:, 0] * u[:, 2] + u[:, 3] * u[:, 4] + u[:, 1],
+    "steps": lambda u: np.floor(u[:, 0] + u[:, 2]) + 2.0 * (u[:, 3] > 0.5) * u[:, 4],
+    "interactions alone": lambda u: np.sign(u[:, 0] * u[:, 2]) * (1.0 + u[:, 3]),
+    "rare": lambda u: u[:, 0] + 10.0 * ((u[:, 2] > 1.2) & (u[:, 3] > 1.0)),
+    "smooth": lambda u: np.tanh(u @ [1.0, -0.3, 0.7, 0.5, 1.0]) + 0.3 * np.sin(2.0 * u[:, 0]),
+    "heavy tails": lambda u: np.exp(0.5 * (u[:, 0] + u[:, 2] - u[:, 3])),
+    "one column": lambda u: u[:, 2] ** 2,
+}
+
+
+def padded(name):
+    return lambda x: np.asarray(FUNCTIONS[name](np.asarray(x)[:, :USED]), dtype=float)
+
+
+def truth(f, row=ROW, points=1 << 14):
+    """Shapley values and base of a function of the first columns, each drawn from the background's values."""
+    places = (qmc.Sobol(USED, seed=0).random(points) * len(X)).astype(int)
+    drawn = np.take_along_axis(np.sort(X[:, :USED], axis=0), places, axis=0)
+    game = np.empty((2,) * USED, dtype=object)
+    for kept in np.ndindex(*game.shape):
+        game[kept] = np.array([FUNCTIONS[f](np.where(kept, row[:USED], drawn)).mean()])
+    return shapley(game)[0][:, 0], float(game[(0,) * USED][0])
+
+
+def explained(f, calls=500, **options):
+    options = {"bandwidth": np.inf, "max_calls": calls, **options}
+    return limes.TabularExplainer(f, X, **options)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_intervals_cover_and_columns_that_change_nothing_have_small_errors(name):
+    phi, mean = truth(name)
+    largest, expected = np.abs(phi).max(), np.zeros(D)
+    expected[:USED] = phi
+    covered, base, unused, squares = [], [], [], []
+    for seed in range(repeats(24, 12)):
+        account = explained(padded(name), rng=seed).contributions(ROW[None], progress=False).contributions
+        errors, away = account.standard_errors[0], np.abs(account.values[0] - expected)
+        # the expected numbers have errors of about 0.1 %
+        covered.append(away <= 1.96 * errors + 2e-3 * largest)
+        base.append(abs(account.base_values[0] - mean) <= 1.96 * account.base_errors[0] + 2e-3 * largest)
+        unused.append(errors[USED:].max() / largest)
+        squares.append((away**2).mean())
+    assert np.mean(covered) >= 0.93
+    # of a few bases
+    assert np.mean(base) >= 0.93 - 2.5 * np.sqrt(0.07 * 0.93 / len(base))
+    # what a control cannot follow leaves larger errors
+    if name not in ("interactions alone", "rare", "steps"):
+        assert np.median(unused) < 0.1
+        assert np.sqrt(np.mean(squares)) < 0.05 * largest
+
+
+def test_a_column_that_matters_in_one_row_of_a_hundred_is_covered():
+    """It is taken for one that changes nothing, more often than not."""
+    rare = X[:, 3] > np.sort(X[:, 3])[-4]
+    edge = X[rare, 3].min()
+    f = lambda x: x[:, 0] + x[:, 2] + 5.0 * (x[:, 3] >= edge)  # noqa: E731
+    phi, covered, errors = -5.0 * rare.mean(), [], []
+    for seed in range(repeats(24, 12)):
+        account = explained(f, rng=seed).contributions(ROW[None], progress=False).contributions
+        error = account.standard_errors[0, 3]
+        covered.append(abs(account.values[0, 3] - phi) <= 1.96 * error)
+        errors.append(error)
+    assert np.mean(covered) >= 0.75
+    assert max(errors) < 1.0
+
+
+@pytest.mark.parametrize("most", [300, 500, 1000])
+@pytest.mark.parametrize("law", ["empirical", None, "joint"])
+def test_no_more_rows_than_max_calls_are_asked(law, most):
+    calls = []
+
+    def model(x):
+        calls.append(len(x))
+        return padded("steps")(x)
+
+    explanation = explained(model, most, law=law, batch_size=64).contributions(X[:2], progress=False)
+    # two rows share what is asked before, and a pool of the background's rows
+    assert (explanation.calls + explanation.shared_calls + explanation.contributions.calls <= most).all()
+    assert sum(calls) == explanation.model_calls + explanation.shared_calls.max()
+    assert max(calls) <= 64
+    account = explanation.contributions
+    total = account.base_values + account.values.sum(axis=1)
+    np.testing.assert_allclose(total, explanation.predictions, rtol=0, atol=1e-9)
+
+
+def test_contributions_alone_draw_no_pool_and_refuse_what_the_budget_has_no_calls_for():
+    explanation = explained(padded("smooth")).contributions(ROW[None], progress=False)
+    assert explanation.shared_calls[0] < 20
+    assert explanation.contributions.calls[0] > 400
+    with pytest.raises(InputError, match="used up by contributions"):
+        _ = explanation.coefficients
+    # nor does a look at the warnings ask
+    assert explanation.row_warnings is not None
+
+
+@pytest.mark.parametrize("calls", [500, None])
+def test_a_row_has_the_same_numbers_whatever_the_batch_and_the_rows_beside_it(calls):
+    f = padded("smooth")
+    both = explained(f, calls, rng=5).contributions(X[:2], progress=False).contributions
+    for options in ({}, {"batch_size": 7}):
+        alone = explained(f, calls, rng=5, **options).contributions(X[1:2], progress=False).contributions
+        for name in ("values", "standard_errors", "base_values", "alone", "last", "calls"):
+            np.testing.assert_array_equal(getattr(both, name)[1:], getattr(alone, name))
+    copied = pickle.loads(pickle.dumps(explained(SMOOTH, calls, rng=5)))
+    again = copied.contributions(X[1:2], progress=False).contributions
+    np.testing.assert_array_equal(again.values, both.values[1:])
+
+
+class Smooth:
+    def __call__(self, x):
+        return padded("smooth")(x)
+
+
+SMOOTH = Smooth()
+
+
+def test_the_pool_of_coefficients_serves_contributions():
+    """Of both readings: the answers that coefficients rest on are in the control."""
+    phi, _ = truth("smooth")
+    explainer = explained(padded("smooth"), 1000)
+    explanation = explainer(ROW[None], progress=False)
+    account = explanation.contributions
+    assert explanation.shared_calls[0] + explanation.calls[0] + account.calls[0] <= 1000
+    assert np.abs(account.values[0, :USED] - phi).max() < 0.1 * np.abs(phi).max()
+
+
+def test_two_classes_mirror_each_other():
+    def model(x):
+        p = 1.0 / (1.0 + np.exp(-padded("smooth")(x)))
+        return np.column_stack([1.0 - p, p])
+
+    account = explained(model).contributions(ROW[None], progress=False).contributions
+    np.testing.assert_array_equal(account.values[..., 0], -account.values[..., 1])
+    np.testing.assert_allclose(account.base_values.sum(axis=1), 1.0, atol=1e-12)
+
+
+def test_random_answers_have_errors():
+    noise = np.random.default_rng(0)
+
+    def model(x):
+        return padded("products")(x) + 0.5 * noise.normal(size=len(x))
+
+    explanation = explained(model).contributions(ROW[None], progress=False)
+    account = explanation.contributions
+    phi, _ = truth("products")
+    expected = np.append(phi, np.zeros(D - USED))
+    assert (np.abs(account.values[0] - expected) < 4.0 * account.standard_errors[0]).all()
+    total = account.base_values + account.values.sum(axis=1)
+    np.testing.assert_allclose(total, explanation.predictions, rtol=0, atol=1e-9)
+
+
+def test_the_base_counts_where_accuracy_is_judged():
+    explanation = explained(padded("rare"), 300, tolerance="60%").contributions(ROW[None], progress=False)
+    account = explanation.contributions
+    largest = np.abs(account.values).max()
+    errors = max(account.standard_errors.max(), account.base_errors.max())
+    assert account.converged == (errors <= 0.6 * largest)
+
+
+# -- games of controls ---------------------------------------------------------------------------------------
+
+FEW = 4
+COLUMNS = np.array([0, 1, 3])  # of four, of which one is in no game
+TABLE = np.column_stack([X[:40, :3], np.repeat([0.0, 1.0, 2.0, np.nan], 10)])
+POINT = TABLE[5]
+
+
+def laws():
+    explainer = limes.TabularExplainer(lambda x: x[:, 0], TABLE, bandwidth=np.inf, law="empirical")
+    family = explainer._model.account
+    yield IndependentDraws(POINT, ProductStarts(family.at(POINT)), family)
+    joint = limes.TabularExplainer(lambda x: x[:, 0], TABLE, bandwidth=np.inf, law="joint")._model.law
+    around = joint.around(joint.cells(POINT[None])[0])
+    answers = TABLE[:, :1]
+    yield OccurringDraws(POINT, OccurringStarts(TABLE, answers, around), joint.product)
+
+
+def enumerated(law, predict):
+    """v(S) of all sets of the columns in the game, by all combinations of their values."""
+    if isinstance(law, OccurringDraws):
+        drawn, weights = TABLE, law.weights
+    else:
+        grids = np.meshgrid(*(TABLE[:, j] for j in COLUMNS), indexing="ij")
+        drawn = np.repeat(POINT[None], grids[0].size, axis=0)
+        drawn[:, COLUMNS] = np.stack([grid.ravel() for grid in grids], axis=1)
+        weights = np.full(len(drawn), 1.0 / len(drawn))
+    game = np.empty((2,) * COLUMNS.size, dtype=object)
+    for kept in np.ndindex(*game.shape):
+        keeps = np.zeros((1, FEW), dtype=bool)
+        keeps[:, COLUMNS] = kept
+        game[kept] = weights @ predict(np.where(keeps, POINT, drawn), np.broadcast_to(keeps, drawn.shape))
+    return game
+
+
+@pytest.mark.parametrize("kind", ["pairs", "bumps", "trees"])
+@pytest.mark.parametrize("which", [0, 1], ids=["independent", "joint"])
+def test_games_of_controls_are_exact(kind, which):
+    law = [*laws()][which]
+    rng = np.random.default_rng(1)
+    x = TABLE[rng.integers(0, 40, (200, FEW)), np.arange(FEW)]
+    kept = rng.random(x.shape) < 0.5
+    x = np.where(kept, POINT, x)
+    y = np.column_stack([x[:, 0] * x[:, 1] + np.isnan(x[:, 3]), np.abs(x[:, 0]) * (x[:, 3] == 1.0)])
+    if kind == "pairs":
+        functions = ColumnFunctions(law, COLUMNS)
+        fitted = SumOfPairs.fit(functions, functions(x, kept), y)[1]
+        assert len(fitted.pairs)
+        predict = lambda rows, keeps: fitted.predict(functions(rows, keeps))  # noqa: E731
+    else:
+        fitted = (
+            Bumps.fit(law, COLUMNS, x, y, None)[0] if kind == "bumps" else BoostedGame.fit(law, COLUMNS, x, y)
+        )
+        predict = lambda rows, keeps: fitted.predict(rows)  # noqa: E731
+    game = enumerated(law, predict)
+    phi, alone, last = shapley(game)
+    its = fitted.game()
+    weights = law.weights if len(its.values) == law.weights.size else np.ones(1)
+    np.testing.assert_allclose(weights @ its.base, game[(0,) * COLUMNS.size], atol=1e-9)
+    for numbers, expected in ((its.values, phi), (its.alone, alone), (its.last, last)):
+        np.testing.assert_allclose(np.tensordot(weights, numbers, 1), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize(("columns", "m"), [(6, 6), (6, 2), (6, 5), (30, 9), (30, 1)])
+def test_the_law_of_sizes_is_that_of_drawn_sets(columns, m):
+    law = law_of_sizes(columns, m)
+    assert law.sum() == pytest.approx(1.0)
+    s = np.arange(1, columns)
+    share = 1.0 / np.sqrt(s * (columns - s))
+    share /= share.sum()
+    rng = np.random.default_rng(0)
+    sizes = rng.choice(s, 20_000, p=share)
+    drawn = rng.hypergeometric(m, columns - m, sizes) if m < columns else sizes
+    seen = np.bincount(drawn, minlength=m + 1) / drawn.size
+    np.testing.assert_allclose(seen, law, atol=0.02)
+
+
+def test_groups_that_explain_nothing_get_no_coefficients():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 40))
+    y = x[:, :2] @ [[1.0], [-2.0]]
+    coef, intercept = group_regression(x, np.arange(40) // 2, y)
+    np.testing.assert_allclose(coef[:2, 0], [1.0, -2.0], atol=1e-3)
+    assert np.abs(coef[2:]).max() < 1e-3
+    assert abs(intercept[0]) < 1e-3
