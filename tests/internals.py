@@ -113,6 +113,7 @@ NAMES = {
     ),
     "limes._rules.rule": "standard_errors",
     "limes._rules.solvers": "SOLVERS branch_and_bound",
+    "limes._show.decision": "letter_of",
     "limes._show.axes": "LOWERS RAISES UNKNOWN even_ticks ranks",
     "limes._show.inputs": "KINDS Outlines SIGNS gallery image_view pieces",
     "limes._show.series": "drawn_lanes",

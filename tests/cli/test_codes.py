@@ -118,7 +118,7 @@ def test_several_columns_in_one_option_and_rules(folder):
     ("arguments", "message"),
     [
         (["neighbours.csv", "--categorical", "height"], "categorical='height' is not a column"),
-        (["--text", "a text", "--categorical", "age"], "--categorical, --drop"),
+        (["--text", "a text", "--categorical", "age"], "--categorical, --dtype, --drop"),
     ],
 )
 def test_names_of_no_column_and_inputs_without_columns_are_refused(folder, arguments, message):
