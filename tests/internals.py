@@ -16,7 +16,7 @@ NAMES = {
     "limes._app.server": "application serve",
     "limes._arrays": "are_probabilities column_stds is_constant mean_and_std power_of_two r_squared",
     "limes._checks": "MissingLibraryError without_credentials",
-    "limes._cli": "files program tables",
+    "limes._cli": "files letters program tables",
     "limes._cli.files": "features_of output_of read_table read_image",
     "limes._cli.tables": "open_table step_of",
     "limes._cli.program": "app",
