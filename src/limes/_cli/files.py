@@ -401,11 +401,12 @@ class ColumnTypes:
 
 
 def _series(like: Any, cells: Sequence[Any], kind: str) -> Any:
-    """A column of one type, named as another one; yes and no with gaps are objects."""
+    """A column of one type, named as another one."""
     import narwhals as nw
 
     types = {"text": nw.String, "number": nw.Float64, "bool": nw.Boolean}
-    dtype: Any = nw.Object if kind == "bool" and None in cells else types[kind]
+    has_gaps = kind == "bool" and None in cells and like.implementation.is_pandas_like()
+    dtype: Any = nw.Object if has_gaps else types[kind]  # those of pandas are true or false
     return nw.new_series(like.name, cells, dtype, backend=like.implementation)
 
 
