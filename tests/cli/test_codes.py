@@ -250,13 +250,13 @@ def named(folder):
 def test_a_row_is_named_in_all_commands_that_explain_one(named, tmp_path):
     options = ("--trust-pickle", "--id", "person")
     with chdir(named):
-        asked = ["explain", "numbers.joblib", "named.csv", *options, "--row", "0007", "--json", "out.json"]
-        assert CliRunner().invoke(app, asked).exit_code == 0
-        asked = ["diagnose", "numbers.joblib", "named.csv", *options, "--row", "0007", "--json", "d.json"]
-        assert CliRunner().invoke(app, asked).exit_code == 0
+        command = ["explain", "numbers.joblib", "named.csv", *options, "--row", "0007", "--json", "out.json"]
+        assert CliRunner().invoke(app, command).exit_code == 0
+        command = ["diagnose", "numbers.joblib", "named.csv", *options, "--row", "0007", "--json", "d.json"]
+        assert CliRunner().invoke(app, command).exit_code == 0
         for word in ("--id", "--key"):
-            asked = ["explain-table", "numbers.joblib", "named.csv", str(tmp_path / word), "--trust-pickle"]
-            assert CliRunner().invoke(app, [*asked, word, "person"]).exit_code == 0
+            command = ["explain-table", "numbers.joblib", "named.csv", str(tmp_path / word), "--trust-pickle"]
+            assert CliRunner().invoke(app, [*command, word, "person"]).exit_code == 0
     explanation = limes.Explanation.from_json((named / "out.json").read_text())
     assert explanation.ids == ("0007",)
     X, model = table(MODELS["numbers"][0]), joblib.load(named / "numbers.joblib")

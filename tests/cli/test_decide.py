@@ -78,8 +78,8 @@ def run(folder, *arguments):
 
 
 def test_a_refusal_has_adverse_reasons_and_what_would_have_changed_it(folder, model, refused):
-    asked = ("credit.skops", "train.csv", "--id", "loan", "--row", IDS[refused], "--above", "0.5")
-    result = run(folder, *asked, "--decision", "Declined.", "--json", "record.json", "--html", "page.html")
+    command = ("credit.skops", "train.csv", "--id", "loan", "--row", IDS[refused], "--above", "0.5")
+    result = run(folder, *command, "--decision", "Declined.", "--json", "record.json", "--html", "page.html")
     assert result.exit_code == 0, result.output
     assert result.output == "written: page.html\nwritten: record.json\n"
     page = (folder / "page.html").read_text()
@@ -199,15 +199,15 @@ def test_bad_arguments_are_refused(folder, arguments, message):
 
 
 def test_a_browser_that_is_missing_or_fails_is_an_error_with_advice(folder, monkeypatch, tmp_path):
-    asked = ("credit.skops", "train.csv", "--above", "0.5", "--pdf", "letter.pdf")
+    command = ("credit.skops", "train.csv", "--above", "0.5", "--pdf", "letter.pdf")
     monkeypatch.setattr(letters, "which", lambda name: None)
-    result = run(folder, *asked)
+    result = run(folder, *command)
     assert "open it in any browser and print it there" in str(result.exception)
     script = tmp_path / "chromium"
     script.write_text("#!/bin/sh\necho no screen >&2\nexit 1\n")
     script.chmod(0o755)
     monkeypatch.setattr(letters, "which", lambda name: os.fspath(script))
-    result = run(folder, *asked)
+    result = run(folder, *command)
     assert isinstance(result.exception, InputError)
     assert "no screen" in str(result.exception)
     assert not (folder / "letter.pdf").exists()

@@ -80,12 +80,14 @@ def write_letter(
     remark = "" if inputs.background is not None else _own_background(explainer, output, threshold)
     if remark:
         typer.secho(f"limes: {remark}: pass the training table, --background", fg="yellow", err=True)
-    one = changed(one, provenance={**one.provenance, **_facts(inputs, len(background), label)})
+    still = files.columns_of(changing["exclude"], list(one.feature_names))
+    facts = {**one.provenance, **_facts(inputs, len(background), label)}
+    facts |= {"not changed": ", ".join(still)} if still else {}
+    one = changed(one, provenance=facts)
     # a prediction at the threshold is not beyond it
     is_good = prediction > threshold if above is not None else prediction < threshold
     # what would have changed the outcome leads to the other side
     goal = {"above" if (above is not None) != is_good else "below": threshold}
-    still = files.columns_of(changing["exclude"], list(one.feature_names))
     rules = files.table_explainer(model, background, {**changing, "exclude": still})
     letter, _ = letter_of(
         one,
