@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _FEATURES = 8
 # Facts that the letter states elsewhere, or that no reader can use
 _STATED = (*DRAWN, "meaning", "slopes", "base", "quantity")
-_SIGNIFICANT = 3
+_SIGNIFICANT, _MOST_DIGITS = 3, 9
 # What a reason ends with whose order is not certain: the letter says it once, below all reasons
 _UNCERTAIN = " (order not certain)"
 # What the line of the method ends with for those who wrote the program
@@ -352,23 +352,17 @@ class _Prediction:
 
     def level(self, value: float, *others: float) -> str:
         """A prediction with enough digits that it is not written like another one it differs from."""
-        digits = 2 if self.label else _SIGNIFICANT
-        while digits < 9 and any(
-            self._written(value, digits) == self._written(other, digits) for other in others if other != value
-        ):
-            digits += 1
-        return self._written(value, digits)
+        if self.label:
+            return _percent(value, *others)
+        for digits in range(_SIGNIFICANT, _MOST_DIGITS):
+            text = number(value, digits)
+            if all(text != number(other, digits) for other in others if other != value):
+                return text
+        return number(value, _MOST_DIGITS)
 
-    def _written(self, value: float, digits: int) -> str:
-        if not self.label:
-            return number(value, digits)
-        # significant digits of the rarer of the two: 99.7 %, not 100 %
-        rarer = min(value, 1.0 - value)
-        if not 0.0 < value < 1.0:
-            return f"{number(100.0 * value, digits)} %"
-        decimals = max(0, digits - 3 - math.floor(math.log10(rarer)))
-        text = f"{100.0 * value:.{decimals}f}"
-        return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
+    def exactly(self, threshold: float) -> str:
+        """A number that somebody chose, as it was chosen."""
+        return f"{number(self.scale * threshold, _MOST_DIGITS)}{' %' if self.label else ''}"
 
     def sentence(self, base: float | None) -> str:
         others = () if self.threshold is None else (self.threshold,)
@@ -383,7 +377,7 @@ class _Prediction:
             side = (
                 "at" if self.value == self.threshold else "below" if self.value < self.threshold else "above"
             )
-            stated += f", {side} the threshold of {self.level(self.threshold, self.value)}"
+            stated += f", {side} the threshold of {self.exactly(self.threshold)}"
         usual = "" if base is None else f"; {self.level(base)} {self.base or 'is usual'}"
         return f"{stated}{usual}."
 
@@ -394,8 +388,16 @@ def _logistic(value: float) -> float:
     return float(expit(value))
 
 
-def _percent(share: float) -> str:
-    return _Prediction(share, "", "class", False, None, "").level(share)
+def _percent(share: float, *others: float) -> str:
+    """A probability in percent with few decimals: never 0 % or 100 % if it is not, nor like another one."""
+    away, different = 100.0 * min(share, 1.0 - share), {0.0, 1.0, *others} - {share}
+    for decimals in range(_MOST_DIGITS):
+        text = f"{100.0 * share:.{decimals}f}"
+        # a digit of what is left to 0 % and to 100 %: not 1 % for 0.6 %
+        is_shown = away <= 0.0 or away >= 10.0**-decimals
+        if is_shown and all(text != f"{100.0 * other:.{decimals}f}" for other in different):
+            break
+    return f"{number(float(text), _MOST_DIGITS)} %"
 
 
 # -- the account ---------------------------------------------------------------------------------------------
