@@ -187,6 +187,13 @@ def test_catalogues_have_the_numbers_of_the_account():
     assert letter.reasons[0].sentences == (expected,)
 
 
+def test_a_named_number_is_no_class():
+    explanation = limes.TabularExplainer(lambda x: {"price": x["mean radius"]}, X)(X.iloc[:1])
+    letter, _ = letter_of(explanation, threshold=1.0)
+    assert letter.stated.startswith("Prediction of price: 18, above the threshold of 1; ")
+    assert " raises the prediction of price by " in letter.reasons[0].sentences[0]
+
+
 def test_explanations_from_files_have_coefficients():
     again = limes.Explanation.from_json(sample(3, d=4).to_json())
     page = limes.decision_page(again, row=2)
@@ -205,6 +212,7 @@ def test_a_text_is_shown_with_its_words():
     words = limes.TextExplainer(lambda texts: [0.2 + 0.5 * ("good" in text) for text in texts])
     page = limes.decision_page(words("a <good> place"), threshold=0.5)
     assert "Main reason for this outcome" in page
+    assert '"good" raises the prediction by 0.500.' in read(page)
     assert 'class="lx-text"' in page
     assert "&lt;" in page
     assert "<good>" not in page

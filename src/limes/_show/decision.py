@@ -8,6 +8,7 @@ which is the record.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from decimal import Decimal
 from textwrap import fill
@@ -54,7 +55,9 @@ _SIGNIFICANT, _MOST_DIGITS = 3, 9
 # What a reason ends with whose order is not certain: the letter says it once, below all reasons
 _UNCERTAIN = " (order not certain)"
 # What the line of the method ends with for those who wrote the program
-_ADVICE = "; its margin is exact"
+_ADVICE = re.compile("; (its margin is exact|if it is a fitted model's method).*")
+# Rounding of a sum of contributions, as a share of what is added
+_ROUNDED = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,7 +285,7 @@ def _facts(one: Explanation) -> dict[str, Any]:
 
 
 def _method(one: Explanation, account: Contributions | None) -> str:
-    return method_line(one).partition(_ADVICE)[0] + account_line(one, account)
+    return _ADVICE.sub("", method_line(one)) + account_line(one, account)
 
 
 # -- the prediction ------------------------------------------------------------------------------------------
@@ -312,6 +315,8 @@ class _Prediction:
     @classmethod
     def of(cls, one: Explanation, threshold: float | None) -> _Prediction:
         title = output_title(one, 0)
+        if title == one_line(one.output_names[0]) != "prediction":
+            title = f"prediction of {title}"
         label = title[2:-1] if is_probability(one) and title.startswith("P(") else ""
         return cls(
             float(one.predictions.ravel()[0]),
@@ -329,7 +334,7 @@ class _Prediction:
 
     @property
     def subject(self) -> str:
-        return f"the chance of {self.label}" if self.label else f"the {self.title.removeprefix('the ')}"
+        return f"the chance of {self.label}" if self.label else f"the {self.title}"
 
     @property
     def unit(self) -> str:
@@ -416,7 +421,8 @@ def _written(
     errors = its.scale * account.standard_errors.ravel()
     base, end = its.scale * float(account.base_values.ravel()[0]), its.scale * its.value
     rest = end - base - float(values.sum())  # of features that were not selected
-    parts = [*values.tolist(), rest]
+    size = abs(end) + abs(base) + float(np.abs(values).sum())
+    parts = [*values.tolist(), rest if abs(rest) > _ROUNDED * size else 0.0]
     digits = _digits(values, errors)
     if its.label:  # a tenth of a percentage point is enough, where the largest is one or more
         digits = min(digits, max(2, 2 + math.floor(math.log10(np.abs(values).max(initial=0.0) or 1.0))))
@@ -549,8 +555,11 @@ def _reasons(
 ) -> tuple[Reasons, ...]:
     of = "coefficients" if account is None else "contributions"
     by_name = by_feature("catalogue", catalogue or {}, one)
-    effects = {name: its.effect(text) for name, text in zip(one.feature_names, written, strict=False)}
-    entries = {name: _with_effect(entry, effects.get(name, "")) for name, entry in by_name.items()}
+    effects = {
+        one_line(name): its.effect(text) for name, text in zip(one.feature_names, written, strict=False)
+    }
+    holds = {one_line(name): what_holds(one, 0, j) for j, name in enumerate(one.feature_names)}
+    entries = {name: _with_effect(entry, effects.get(one_line(name), "")) for name, entry in by_name.items()}
     every = reasons_of(one, len(one.feature_names) or 1, entries, 0, 0, sign, of, "units")
     # a value that may as well speak for the other side is no reason
     sure = [reason for reason in every if abs(reason.value) > CONFIDENCE * reason.standard_error]
@@ -560,7 +569,7 @@ def _reasons(
         if reason.feature in entries:
             return str(reason).removesuffix(_UNCERTAIN)
         verb = "raises" if reason.value > 0 else "lowers"
-        cause = reason.condition
+        cause = reason.condition if account is None else holds.get(reason.feature, reason.condition)
         if account is None and cause == reason.feature:
             cause = f"each further unit of {reason.feature}"
         size = effects.get(reason.feature) or its.effect(number(its.scale * abs(reason.value), _SIGNIFICANT))
