@@ -21,6 +21,12 @@ class Kind(NamedTuple):
 _COEFFICIENTS, _CONTRIBUTIONS = "coefficients", "contributions"
 NOT_TRUSTED = "standard errors are not to be trusted"
 
+_NEW_VALUES = (
+    "{share} of the rows that the model was asked about hold values of {name} that do not occur in the "
+    "background{others}: name columns whose numbers are codes in categorical=; law='empirical' asks about "
+    "values that occur"
+)
+
 # In the order of their weight; long tables and JSON have the codes
 WARNINGS: Mapping[str, Kind] = {
     "other side": Kind(
@@ -118,17 +124,18 @@ WARNINGS: Mapping[str, Kind] = {
     ),
     "cut short": Kind(
         "sampling ended early",
-        "",
+        _COEFFICIENTS,
         {"": "stopped after {calls:,} of at most {most:,} model calls; explain the row again to go on"},
     ),
     "new values": Kind(
-        "the model was asked about values that do not occur in the background",
+        "the model was asked about values that do not occur in the background, for its coefficients",
+        _COEFFICIENTS,
+        {"": _NEW_VALUES},
+    ),
+    "impossible rows": Kind(
+        "the model was asked about values that do not occur in the background, as the law= says",
         "",
-        {
-            "": "{share} of the rows that the model was asked about hold values of {name} that do not occur "
-            "in the background{others}: name columns whose numbers are codes in categorical=; "
-            "law='empirical' asks about values that occur"
-        },
+        {"": _NEW_VALUES},
     ),
     "few rows": Kind(
         "few rows of the sample count around the row",
@@ -186,14 +193,14 @@ WARNINGS: Mapping[str, Kind] = {
         "a value lies outside the background's range",
         "",
         {
-            "": "{name} = {value} lies outside the background's range [{low}, {high}]; it is explained as if "
-            "it lay in the outermost bin",
+            "": "{name} = {value} lies outside the background's range [{low}, {high}]: the model is asked "
+            "where it has seen nothing",
             "more": "{count} more columns lie outside the background's range: {names}",
         },
     ),
     "does not vary": Kind(
         "a column does not vary in the background",
-        "",
+        _COEFFICIENTS,
         {"": "{name} does not vary in the background (it has one cell): its coefficient is 0"},
     ),
     "probabilities": Kind(
@@ -286,6 +293,16 @@ WARNINGS: Mapping[str, Kind] = {
             "poor": "R² is {r2:.3g}: the rule explains less than a tenth of the model's variance around a "
             "row; raise k",
         },
+    ),
+    "contribution errors": Kind(
+        "errors of contributions are larger than the tolerance, or than 1.5 % of the largest one",
+        _CONTRIBUTIONS,
+        {"": "contributions are known to {share} of the largest one{spent}{more}"},
+    ),
+    "contribution order": Kind(
+        "the order of the largest contributions is not certain",
+        _CONTRIBUTIONS,
+        {"": "the order is not certain, contributions are equal within their errors: {pairs}"},
     ),
     "contributions": Kind(
         "contributions were not computed",

@@ -111,7 +111,7 @@ def test_the_client_gets_the_explainers_numbers(client, case):
         answer = question(client, "explain", {"values": row["values"], "output": output})
         numbers = answer.json()["numbers"]
         np.testing.assert_allclose(
-            numbers["values"], explanation.coefficients.values[0, :, output], rtol=1e-12
+            numbers["values"], explanation.contributions.values[0, :, output], rtol=1e-9, atol=1e-12
         )
         np.testing.assert_allclose(numbers["prediction"], explanation.predictions[0, output], rtol=1e-12)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +14,10 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 import limes
 from internals import requested
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # shap's own imports warn
+    pytest.importorskip("shap")
 
 X, Y = load_diabetes(return_X_y=True, as_frame=True)
 TEXT = "a good film that is not bad and never too long"
@@ -82,6 +89,10 @@ def outputs_of(explanation):
         "json": explanation.to_json(),
         "frame": explanation.to_frame().to_csv(),
         "reasons": explanation.reasons(2),
+        "shown": repr(explanation.plot.of),
+        "axis": explanation.plot.bar(row=0).get_xlabel(),
+        "summary": str(limes.summary(explanation)),
+        "shap": explanation.to_shap().values.sum(axis=1) + explanation.to_shap().base_values,
         "top": repr(explanation.top(2)),
         "part": repr(explanation[0]),
         "warnings": [[(str(w), w.code, w.outputs) for w in row] for row in explanation.row_warnings],
@@ -109,7 +120,8 @@ def test_reading_a_property_changes_nothing_that_another_call_says(explanation):
         _ = reading.top(1), reading[0]
     after = outputs_of(explanation)
     for call, text in before.items():
-        assert after[call] == text, call
+        assert np.array_equal(after[call], text) if call == "shap" else after[call] == text, call
+    plt.close("all")
 
 
 def test_base_and_values_add_up_to_the_readings_own_total(explanation):
@@ -194,12 +206,15 @@ def test_contributions_alone_are_those_of_a_call_for_both(name):
     for one, other in zip(*(its if isinstance(its, list) else [its] for its in (both, alone)), strict=True):
         assert requested(other, "coefficients") is None
         assert requested(other, "contributions") is not None
-        # what shows coefficients, too, has the warnings about them
-        assert other.row_warnings == one.row_warnings
+        # warnings about coefficients are those of a call that asked for them
+        assert [[w for w in row if w.reading != "coefficients"] for row in one.row_warnings] == [
+            [*row] for row in other.row_warnings
+        ]
+        assert other.contributions.row_warnings == one.contributions.row_warnings
         assert str(other) == str(one)
         assert {w.reading for row in other.contributions.row_warnings for w in row} <= {"", "contributions"}
         stored = limes.Explanation.from_json(other.to_json())
-        assert str(stored) == str(limes.Explanation.from_json(one.to_json()))
+        assert stored.reasons() == limes.Explanation.from_json(one.to_json()).reasons()
         before = (str(other), other.to_json(), other.model_calls, other.row_warnings)
         for field in ("values", "base_values", "standard_errors", "alone", "last", "calls"):
             first, second = (getattr(each.contributions, field) for each in (one, other))
@@ -227,16 +242,35 @@ def test_contributions_of_a_read_model_fit_no_surrogate(monkeypatch):
         explanation.coefficients  # noqa: B018 - computed when read
 
 
-@pytest.mark.parametrize("rows", [1, 20, 21, 40])
-def test_any_number_of_rows_says_the_same_of_a_row(rows):
+def first_row_of(explanation):
+    """What calls say of the first row, whatever the number of rows."""
+    frame, row = explanation.to_frame(), explanation[0]
+    return {
+        "print": [line for line in str(row).splitlines() if "model call" not in line],
+        "reasons": explanation.reasons(),
+        "frame": frame[frame["row"] == 0].to_csv(),
+        "columns": [*frame.columns],
+        "shap": explanation.to_shap()[0].values.tolist(),
+        "pictures": explanation.plot.of,
+        "summary": limes.summary(row).of,
+        "json": limes.Explanation.from_json(row.to_json()).reasons(),
+    }
+
+
+@pytest.mark.parametrize("name", ["function", "forest", "probability", "joint law", "boosted probability"])
+@pytest.mark.parametrize("rows", [20, 21, 40, 500])
+def test_any_number_of_rows_says_the_same_of_a_row(name, rows):
     """With 21 rows of a function the call left contributions out, and prints led with coefficients."""
-    explainer = limes.TabularExplainer(product, X, max_calls=300, rng=0)
-    explanation = explainer(X.iloc[:rows], progress=False)
-    assert len(requested(explanation, "contributions")) == rows
-    one = limes.TabularExplainer(product, X, max_calls=300, rng=0)(X.iloc[:1], progress=False)
+    make, _ = EXPLAINERS[name]
+    table = pd.concat([X, X]).iloc[:rows]
+    explanation = make(**({"max_calls": 300} if name == "joint law" else {}))(table, progress=False)
+    one = make(**({"max_calls": 300} if name == "joint law" else {}))(table.iloc[:1], progress=False)
+    assert (requested(explanation, "contributions") is None) == (requested(one, "contributions") is None)
     np.testing.assert_allclose(explanation.contributions.values[0], one.contributions.values[0], rtol=1e-9)
-    assert "on average around the row" in str(explanation)
-    assert "contribution" in explanation.to_frame().columns
+    many, alone = first_row_of(explanation), first_row_of(one)
+    np.testing.assert_allclose(many.pop("shap"), alone.pop("shap"), rtol=1e-9, atol=1e-12)
+    assert "usual" in many["print"][0]
+    assert many == alone
 
 
 def test_a_tolerance_is_that_of_contributions_too():

@@ -67,7 +67,7 @@ def test_a_sentence_does_not_take_facts_for_fields():
     assert (
         warning == "{spread} of {0} does not vary in the background (it has one cell): its coefficient is 0"
     )
-    assert (warning.code, warning.outputs, warning.reading) == ("does not vary", (), "")
+    assert (warning.code, warning.outputs, warning.reading) == ("does not vary", (), "coefficients")
     with pytest.raises(KeyError):
         RowWarning.of("does not vary")
     X = [[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]]

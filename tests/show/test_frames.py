@@ -68,42 +68,34 @@ def of_a_model(model, **options):
     return limes.TabularExplainer(model, X, **options)(X.iloc[:3])
 
 
-OF_ACCOUNT = ("contribution", "contribution_error", "alone", "last", "base")
-
-
-def test_contributions_are_in_the_frame_where_they_are_exact():
+def test_values_of_a_frame_are_contributions():
     e = of_a_model(RandomForestClassifier(5, random_state=0))
     frame, account = e.to_frame(), e.contributions
-    assert [*frame][6:15] == ["value", "standard_error", *OF_ACCOUNT, "prediction", "fidelity"]
-    names = {
-        "contribution": "values",
-        "contribution_error": "standard_errors",
-        "alone": "alone",
-        "last": "last",
-    }
+    assert [*frame][6:] == ["value", "standard_error", "alone", "last", "base", "prediction"]
+    names = {"value": "values", "standard_error": "standard_errors", "alone": "alone", "last": "last"}
     for name, field in names.items():
         assert frame[name].tolist() == getattr(account, field).ravel().tolist()
-    sums = frame.groupby(["row", "output"]).agg(
-        {"contribution": "sum", "base": "first", "prediction": "first"}
-    )
-    np.testing.assert_allclose(sums["base"] + sums["contribution"], sums["prediction"], rtol=1e-9, atol=1e-12)
-    assert not {*OF_ACCOUNT} & {*e.to_frame(contributions=False)}
+    sums = frame.groupby(["row", "output"]).agg({"value": "sum", "base": "first", "prediction": "first"})
+    np.testing.assert_allclose(sums["base"] + sums["value"], sums["prediction"], rtol=1e-9, atol=1e-12)
+    of_lime = e.to_frame(of="coefficients")
+    assert of_lime["value"].tolist() == e.coefficients.values.ravel().tolist()
+    assert [*of_lime][6:] == ["value", "standard_error", "prediction", "fidelity"]
 
 
-def test_contributions_that_need_calls_are_in_the_frame_on_request():
+def test_contributions_that_were_declined_are_in_the_frame_on_request():
     e = of_a_model(lambda rows: rows["alcohol"] * rows["ash"], contributions=False)
-    assert not {*OF_ACCOUNT} & {*e.to_frame()}
-    frame = e.to_frame(contributions=True)
-    assert (frame["contribution_error"] > 0).any()
+    assert "base" not in e.to_frame()
+    frame = e.to_frame(of="contributions")
+    assert (frame["standard_error"] > 0).any()
     # what is read changes nothing that another call says
-    assert not {*OF_ACCOUNT} & {*e.to_frame()}
-    assert e.contributions.to_frame()["value"].tolist() == frame["contribution"].tolist()
+    assert "base" not in e.to_frame()
+    assert e.contributions.to_frame()["value"].tolist() == frame["value"].tolist()
 
 
 def test_explanations_without_contributions():
     e = explanation(2)
     assert "base" not in e.to_frame()
     with pytest.raises(InputError, match="contributions needs the explainer"):
-        e.to_frame(contributions=True)
-    with pytest.raises(InputError, match="contributions='all'"):
-        e.to_frame(contributions="all")
+        e.to_frame(of="contributions")
+    with pytest.raises(InputError, match="of='all'"):
+        e.to_frame(of="all")

@@ -125,12 +125,16 @@ def test_pictures_of_a_part(explained):
     plt.close("all")
 
 
+def contribution(explained, name):
+    return explained.contributions.values[0, explained.feature_names.index(name)]
+
+
 def test_masks_and_heat_maps_of_a_part(explained):
     before, after = (explained.heatmap(part=part) for part in ("before", "after"))
     np.testing.assert_array_equal(before, explained.heatmap())
     for part, heat in (("before", before), ("after", after)):
-        assert heat[0, 0] == coefficient(explained, f"{part}: superpixel 0")
-        assert heat[0, 11] == coefficient(explained, f"{part}: superpixel 1")
+        assert heat[0, 0] == pytest.approx(contribution(explained, f"{part}: superpixel 0"), abs=1e-12)
+        assert heat[0, 11] == pytest.approx(contribution(explained, f"{part}: superpixel 1"), abs=1e-12)
     assert explained.mask(part="after", top=1)[:, 6:].all()
     with pytest.raises(InputError, match="did you mean 'after'"):
         explained.mask(part="aftr")

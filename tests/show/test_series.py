@@ -109,9 +109,9 @@ def test_all_classes_have_one_scale_of_colours():
     assert len(scales) == 1
     axes = [explanation.plot.series(name) for name in ("first", "second", "third")]
     limits = {ax.figure.axes[1].get_ylim() for ax in axes}
-    assert limits == {
-        (-np.abs(explanation.coefficients.values).max(), np.abs(explanation.coefficients.values).max())
-    }
+    largest = np.abs(explanation.contributions.values).max()
+    assert len(limits) == 1
+    np.testing.assert_allclose(limits.pop(), (-largest, largest), rtol=1e-12)
     alphas = [max(patch.get_alpha() for patch in ax.patches) for ax in axes]
     assert alphas[1] == pytest.approx(0.1 * alphas[0])
     plt.close("all")
@@ -166,9 +166,9 @@ def test_a_figure_has_axes_and_a_bar_of_colours():
     }
     assert all(str(DAYS[at].date()) == text for at, text in labels.items())
     (bar,) = ax.figure.axes[1:]
-    assert bar.get_ylabel() == "coefficient of the surrogate"
-    drawn = explainer(frame).plot.series(of="contributions", ax=plt.subplots()[1])
-    assert drawn.figure.axes[1].get_ylabel() == "contribution to the prediction"
+    assert bar.get_ylabel() == "contribution to the prediction"
+    drawn = explainer(frame).plot.series(of="coefficients", ax=plt.subplots()[1])
+    assert drawn.figure.axes[1].get_ylabel() == "LIME coefficient"
     plt.close("all")
 
 

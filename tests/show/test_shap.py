@@ -21,26 +21,20 @@ with warnings.catch_warnings():
     shap = pytest.importorskip("shap")
 
 
-def to_shap(e):
-    """The object of shap's, with the warning that it holds no Shapley values."""
-    with pytest.warns(UserWarning, match="not Shapley values"):
-        return e.to_shap()
-
-
 def saved(e):
     """The explanation from a file without contributions."""
     return changed(limes.Explanation.from_json(e.to_json()), contributions=None)
 
 
 def test_outputs_are_named_as_surrogates():
-    assert to_shap(explanation(2)).output_names == "surrogate of progression"
-    assert to_shap(explanation(2, 3)).output_names[1] == "surrogate of versicolor"
+    assert explanation(2).to_shap().output_names == "LIME's surrogate of progression"
+    assert explanation(2, 3).to_shap().output_names[1] == "LIME's surrogate of versicolor"
 
 
 @pytest.mark.parametrize("k", [None, 3])
 def test_the_fields_arrive(k):
     e = explanation(4, k)
-    s = to_shap(e)
+    s = e.to_shap()
     np.testing.assert_array_equal(s.values, e.coefficients.values)
     np.testing.assert_array_equal(s.base_values, e.coefficients.intercepts)
     assert list(s.feature_names) == list(NAMES)
@@ -58,7 +52,7 @@ def test_base_and_values_add_up_to_the_prediction_or_without_contributions_to_th
     s = e.to_shap()
     np.testing.assert_allclose(s.base_values + s.values.sum(axis=1), e.predictions, rtol=1e-9, atol=1e-12)
     assert not any("surrogate" in name for name in np.ravel(s.output_names))
-    s = to_shap(saved(e))
+    s = saved(e).to_shap()
     np.testing.assert_allclose(
         s.base_values + s.values.sum(axis=1), e.coefficients.surrogate_predictions, rtol=1e-9
     )
@@ -81,7 +75,7 @@ def test_a_row_that_lacks_the_value_of_a_slope_adds_up_too():
     model = HistGradientBoostingRegressor(max_iter=10).fit(X, y)
     rows = X[X.isna().any(axis=1)].iloc[:4]
     e = limes.TabularExplainer(model, X, bins=None)(rows)
-    s = to_shap(saved(e))
+    s = saved(e).to_shap()
     np.testing.assert_allclose(
         s.base_values + s.values.sum(axis=1), e.coefficients.surrogate_predictions, rtol=1e-9
     )
@@ -89,13 +83,32 @@ def test_a_row_that_lacks_the_value_of_a_slope_adds_up_too():
 
 def test_writing_into_the_copy_leaves_the_explanation_alone():
     e = explanation(2)
-    to_shap(e).values[:] = 0.0
+    e.to_shap().values[:] = 0.0
     assert (e.coefficients.values != 0.0).any()
 
 
 def test_numbers_arrive_as_floats_with_nan_for_missing():
-    s = to_shap(explanation(d=3, data=[[1, None, 2.5]]))
+    s = explanation(d=3, data=[[1, None, 2.5]]).to_shap()
     np.testing.assert_array_equal(s.data, [[1.0, np.nan, 2.5]])
+
+
+def test_one_base_for_all_rows():
+    """Shap's decision plot, and its force plot of many rows, draw from one base alone."""
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    model = LogisticRegression(max_iter=1000).fit(X, y)
+    e = limes.TabularExplainer(model, X, bandwidth=0.6)(X.iloc[::15])
+    assert np.ptp(e.to_shap().base_values[:, 0]) > 0.01
+    s = e.to_shap(base="common")
+    at_infinity = limes.TabularExplainer(model, X, bandwidth=np.inf)(X.iloc[::15])
+    np.testing.assert_allclose(s.values, at_infinity.contributions.values, rtol=1e-9, atol=1e-12)
+    assert s.base_values.shape == (3,)
+    np.testing.assert_allclose(s.base_values + s.values.sum(axis=1), e.predictions, rtol=1e-9, atol=1e-12)
+    one = e[..., "1"].to_shap(base="common")
+    np.testing.assert_allclose(one.base_values + one.values.sum(axis=1), e.predictions[:, 1], atol=1e-12)
+    with pytest.raises(limes.exceptions.InputError, match="each surrogate"):
+        e.to_shap(of="coefficients", base="common")
+    with pytest.raises(limes.exceptions.InputError, match="comes from a TabularExplainer"):
+        limes.Explanation.from_json(e.to_json()).to_shap(base="common")
 
 
 @pytest.mark.filterwarnings("ignore")  # shap's plots warn

@@ -26,7 +26,7 @@ def heights(path):
 def test_a_line_over_the_cells_has_the_heights_of_the_effect():
     explanation = limes.TabularExplainer(MODEL, X, bins="decile")(X.iloc[[3]])
     curves = CURVE.findall(explanation.to_html())
-    order = np.argsort(-np.abs(explanation.contributions.values[0]), kind="stable")
+    order = np.argsort(-np.abs(explanation.coefficients.values[0]), kind="stable")
     effects = [explanation.effects[j] for j in order]
     assert len(curves) == len(effects) == X.shape[1]
     largest = max(np.abs(effect.values).max() for effect in effects)

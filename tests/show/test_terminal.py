@@ -23,7 +23,7 @@ def test_repr_is_one_short_line():
     start = "<Explanation: 1 row x 3 features, exact; progression: "
     assert text == f"{start}sex <= 0.5 -20.0, age <= 0.5 +1.0, bmi <= 0.5 +0.5>"
     assert "row 0, " in repr(explanation(3))
-    assert "x 3 outputs, sampled; virginica:" in repr(explanation(1, 3, sampled=True))
+    assert "x 3 outputs, sampled; setosa:" in repr(explanation(1, 3, sampled=True))
     assert repr(explanation(0)) == "<Explanation: 0 rows x 10 features, exact>"
     assert "\n" not in repr(explanation(conditions=[["a\nb"] * 10]))
 
@@ -79,7 +79,7 @@ def test_header_and_remarks():
     assert "standard errors did not reach 1.5% of the largest coefficient with 64 model calls" in text
     silent = " ".join(printed(explanation(sampled=True, row_converged=[False]), 120).split())
     assert "! standard errors did not reach 1.5% of the largest coefficient with 64 model calls" in silent
-    assert "2 further features in .to_frame()" in text
+    assert "2 further features in .to_frame(of='coefficients')" in text
     assert "row 0, the first of 3; any other: explanation[i]" in text
     assert "± std. error" in text
     assert "±" not in printed(explanation())

@@ -23,7 +23,14 @@ from limes._explainers.tabular import TabularExplainer
 from limes._explanation import Explanation
 from limes._explanation.fit import account_at
 from limes._explanation.json import jsonable
-from limes._explanation.view import main_output, meaning, output_title, view_row, with_outputs
+from limes._explanation.view import (
+    main_output,
+    meaning,
+    output_title,
+    usual_is,
+    view_row,
+    with_outputs,
+)
 from limes._explanation.wording import cell, number, one_line
 from limes.designs._marginals import BinCells, Marginal
 from limes.exceptions import InputError
@@ -55,6 +62,7 @@ class WhatIfSession:
             "columns": [control.facts() for control in self._controls],
             "outputs": [output_title(explanation, k) for k in range(len(explanation.output_names))],
             "meaning": meaning(explanation),
+            "usual": usual_is(explanation),
             "accounts": account_at(explanation, [0]) is not None,
             "rows": len(self.ids),
             "start": self.start,
@@ -86,41 +94,39 @@ class WhatIfSession:
         explanation = self._explained(values, output)
         view = view_row(explanation, 0, len(self._controls), account=account_at(explanation, [0]))
         (shown,) = view.outputs
-        account = [*shown.account_texts()[0]] if shown.base is not None else [("", "")] * len(shown.lines)
-        texts = zip(shown.lines, shown.texts(), account, strict=True)
-        ordered = sorted(texts, key=lambda each: each[0].position)  # in the table's order
+        texts = shown.texts() if shown.base is None else shown.account_texts()[0]
+        # in the table's order
+        ordered = sorted(zip(shown.lines, texts, strict=False), key=lambda each: each[0].position)
         numbers: dict[str, Any] = {
             "base": shown.base,
-            "contributions": [line.share.value for line, *_ in ordered if line.share],
             "prediction": shown.prediction,
-            "surrogate": shown.surrogate,
-            "intercept": shown.intercept,
-            "fidelity": shown.fidelity,
-            "values": [line.value for line, *_ in ordered],
-            "standard_errors": [line.standard_error for line, *_ in ordered],
+            "values": [line.value for line, _ in ordered],
+            "standard_errors": [line.standard_error for line, _ in ordered],
         }
+        if shown.base is None:
+            numbers |= {name: getattr(shown, name) for name in ("surrogate", "intercept", "fidelity")}
+            facts = {name: number(numbers[name]) for name in ("surrogate", "intercept")}
+        else:
+            facts = {"surrogate": "", "intercept": ""}
         return {
-            **{name: number(numbers[name]) for name in ("prediction", "surrogate", "intercept")},
+            "prediction": number(shown.prediction),
+            **facts,
             "fidelity": shown.r2,
-            # with an account the fit of the surrogate is a matter of a line
             "headline": "" if shown.base is None else shown.headline,
-            "fit": "" if shown.base is None else shown.surrogate_line,
             "remark": shown.remark if shown.base is None else "",
             "warnings": view.warnings,
             "method": view.method,
             "lines": [
                 {
-                    "condition": line.condition,
+                    "condition": line.named,
                     "data": line.data,
-                    "coefficient": text,
+                    "text": text,
                     "error": error,
                     # bars in units of the prediction
                     "bar": line.drawn if np.isfinite(line.drawn) else 0.0,
                     "reach": line.reach,
-                    "contribution": line.share
-                    and {"text": part, "error": spread, "bar": line.share.value, "reach": line.share.reach},
                 }
-                for line, (text, error), (part, spread) in ordered
+                for line, (text, error) in ordered
             ],
             "numbers": jsonable(numbers),
         }

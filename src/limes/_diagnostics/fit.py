@@ -291,7 +291,7 @@ class Order:
             sentence=f"What a feature adds depends on the others: {each}.{beyond}",
             advice=(
                 "Read the contributions of these features together: each is an average over all orders. "
-                "explanation.interactions() has the pairs, plot.waterfall() both ends."
+                "explanation.interactions() has the pairs, plot.waterfall(ends=True) both ends."
             ),
         )
 
@@ -305,9 +305,8 @@ def orders(explanation: Explanation, output: Ints) -> list[Order | None]:
 
 def _order(explanation: Explanation, row: RowOutput, output: int) -> Order | None:
     fit = explanation.fit
-    if requested(explanation, "contributions") is None and not (
-        fit is not None and fit.shows_accounts(_QUICK)
-    ):
+    is_quick = fit is not None and fit.make().account_seconds * _QUICK <= 1.0
+    if requested(explanation, "contributions") is None and not is_quick:
         return None
     account = account_at(explanation, [0])
     if account is None or account.standard_errors.any():

@@ -1,6 +1,6 @@
 r"""Summaries of many explanations: mean sizes with their spread, a few rows to inspect, and cohorts.
 
-β are contributions where these are exact, else coefficients.
+β are contributions, or LIME's coefficients where these are asked for, or there are no contributions.
 
 The rows are SP-LIME's pick, whose explanations show most of what the model uses. Row i *shows* the k features
 with its largest |β_ij|. With importances I_j = √Σ_i |β_ij|, a set V of rows has the coverage
@@ -26,9 +26,9 @@ import numpy as np
 from limes._arrays import Bools, Floats, Objects
 from limes._checks import check_choice, is_count
 from limes._explanation import Explanation
-from limes._explanation.attribution import Contributions, requested
 from limes._explanation.drawing import Card, Printable, drawer
-from limes._explanation.fit import QUICK
+from limes._explanation.explanation import READINGS
+from limes._explanation.fit import leading
 from limes._explanation.view import output_position, output_title
 from limes.exceptions import InputError
 
@@ -150,7 +150,7 @@ def summary(
     cohorts: Any = None,
     rows: int = 5,
     features: int = 5,
-    of: str = "auto",
+    of: str | None = None,
 ) -> Summary:
     """Summarise many rows: what matters, how much that differs, and which rows to inspect.
 
@@ -168,8 +168,8 @@ def summary(
     rows, features
         Number of rows to pick, and number of features that a row shows.
     of
-        The kind of β: "contributions", which may call the model, or "coefficients". "auto": contributions
-        that are known, or exact within two milliseconds a row, else coefficients.
+        The kind of β: "contributions", the default where the explanation can have them, or "coefficients",
+        LIME's.
 
     Raises
     ------
@@ -197,19 +197,18 @@ def summary(
         if not is_count(value):
             raise InputError(f"{name}={value!r}; pass a whole number, 1 or more")
     one = explanation[..., output_position(explanation, output, None)]
-    account = _account(one, check_choice("of", of, ("auto", "contributions", "coefficients")))
-    values, errors = one.coefficients.values, one.coefficients.standard_errors
-    if account is not None:
-        values, errors = account.values, account.standard_errors
+    of = check_choice("of", of or leading(one), READINGS)
+    reading = getattr(one, of)
+    values, errors = reading.values, reading.standard_errors
     size = np.abs(values)
     low, high = np.quantile(values, [0.1, 0.9], axis=0)
     pick = greedy_pick(largest_features(values, features), np.sqrt(size.sum(axis=0)), rows)
-    codes = Counter(code for record in one.row_warnings for code in {w.code for w in record})
+    codes = Counter(code for record in reading.row_warnings for code in {w.code for w in record})
     return Summary(
         names=one.feature_names,
         output=output_title(one, 0),
         rows=len(one),
-        of="coefficients" if account is None else "contributions",
+        of=of,
         mean_abs=size.mean(axis=0),
         spread=size.std(axis=0),
         mean=values.mean(axis=0),
@@ -221,18 +220,6 @@ def summary(
         cohorts=() if cohorts is None else _cohorts(values, _labels(one, cohorts)),
         warnings=dict(codes.most_common()),
     )
-
-
-def _account(explanation: Explanation, of: str) -> Contributions | None:
-    if of == "contributions":
-        return explanation.contributions
-    if of == "coefficients":
-        return None
-    account: Contributions | None = requested(explanation, "contributions")
-    fit = explanation.fit
-    if account is not None or fit is None or not fit.shows or fit.make().account_seconds > QUICK:
-        return account
-    return fit.exact_contributions()
 
 
 def _labels(explanation: Explanation, cohorts: Any) -> Objects:

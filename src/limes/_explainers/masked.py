@@ -38,13 +38,13 @@ from limes._explainers.results import (
     sampling_warnings,
     unchanged_answers,
     with_contributions,
+    without_coefficients,
 )
 from limes._explainers.subset_fits import SubsetFits, coefficients_of_all, identification_warning, identified
 from limes._explainers.verified_form import (
     subset_rows,
 )
 from limes._explanation import Explanation
-from limes._explanation.attribution import changed, requested
 from limes._explanation.drawing import Described
 from limes._explanation.explanation import from_fields, frozen_explanation
 from limes._explanation.fields import plain_fact
@@ -282,13 +282,6 @@ class InputModel:
 # -- the explainers ------------------------------------------------------------------------------------------
 
 
-def _without_coefficients(explanation: Explanation) -> Explanation:
-    """The same, asked for its contributions alone; an account at two levels has no other reading."""
-    if explanation.fit is None or requested(explanation, "contributions") is None:
-        return explanation
-    return changed(explanation, coefficients=None)
-
-
 class MaskedExplainer(Described, ABC, Generic[Item]):
     """Explain an input: take it apart, bind the model to it, fit, and make the explanation."""
 
@@ -375,8 +368,8 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         vars(explainer)["_options"] = replace(self._options, contributions=True)
         explained = explainer(raw, progress=progress, workers=workers)
         if isinstance(explained, list):
-            return [_without_coefficients(one) for one in explained]
-        return _without_coefficients(explained)
+            return [without_coefficients(one) for one in explained]
+        return without_coefficients(explained)
 
     def _explain(self, raw: Any, several: Sequence[Any] | None, *, progress: bool, workers: int) -> Any:
         """Explain an input, or each of several, if there are."""

@@ -7,7 +7,7 @@ Warnings cost next to nothing: arrays decide which rows have one, and sentences 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
 from threading import Event
@@ -124,6 +124,20 @@ def with_contributions(
         ) from error
     warning = RowWarning.of("contributions", error=error)
     return changed(explanation, row_warnings=tuple((*row, warning) for row in explanation.row_warnings))
+
+
+def without_coefficients(explanation: Explanation) -> Explanation:
+    """The explanation of which contributions alone were asked for: nothing in it is about coefficients.
+
+    These, and warnings about them, are there when they are read. An account at two levels has no other
+    reading.
+    """
+    if explanation.fit is None or vars(explanation)["contributions"] is None:
+        return explanation
+    record = vars(explanation)["row_warnings"]
+    fit = replace(explanation.fit, make_warnings=lambda: record)
+    about_it = tuple(tuple(w for w in row if w.reading != "coefficients") for row in record)
+    return changed(explanation, coefficients=None, fit=fit, row_warnings=about_it)
 
 
 def refused(refusal: RefusedRowsError, ids: Sequence[Any], partial: Explanation | None) -> ModelError:

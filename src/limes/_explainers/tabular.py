@@ -28,6 +28,7 @@ from limes._explainers.results import (
     reason_of,
     refused,
     with_contributions,
+    without_coefficients,
 )
 from limes._explainers.tables.fits import exact_account
 from limes._explainers.tables.laws import TabularOptions
@@ -36,7 +37,7 @@ from limes._explainers.tables.suggestion import DesignSuggestion, suggest_design
 from limes._explainers.tables.table import EncodedRows, Table, row_names
 from limes._explainers.tables.verification import advice_on_types
 from limes._explanation import Explanation
-from limes._explanation.attribution import Contributions, changed
+from limes._explanation.attribution import Contributions
 from limes._explanation.drawing import Described
 from limes._explanation.explanation import frozen_explanation
 from limes._explanation.fit import Fit
@@ -412,7 +413,7 @@ class TabularExplainer(Described):
         explanation = self._to_explanation(*self._fit(X, ids=ids, progress=progress, workers=workers))
         bar = progress_of(shown=progress)
         explanation = with_contributions(explanation, request, progress=bar, workers=workers)
-        return explanation if request.coefficients else changed(explanation, coefficients=None)
+        return explanation if request.coefficients else without_coefficients(explanation)
 
     @one_blas_thread()
     def _account(self, X: Any, *, ids: Any) -> Explanation:

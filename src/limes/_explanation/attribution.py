@@ -10,22 +10,25 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 
 from limes._checks import is_count
-from limes._explanation.drawing import drawer
+from limes._explanation.drawing import Printable, drawer
 from limes._explanation.selection import by_size, selected
-from limes._explanation.wording import count
+from limes._explanation.wording import CONFIDENCE, count
+from limes._warnings import RowWarning, by_output, sentence
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from limes._arrays import Bools, Floats, Ints
     from limes._explanation.explanation import Explanation
     from limes._sampling.least_squares import Tolerance
     from limes._shapley.exact import RowContributions
-    from limes._warnings import RowWarning
 
 # Axes of each array: features "d", rows "n", outputs "k"; arrays of one output have no axis k
 CONTRIBUTION_AXES: Mapping[str, str] = {
@@ -44,7 +47,7 @@ OF_SAMPLES = ("shares", "share_errors", "surrogate_errors", "effective_rows", "c
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Attributions:
+class Attributions(Printable):
     """Numbers of the features at n rows, with their errors, that add up to a total.
 
     Attributes
@@ -93,6 +96,17 @@ class Attributions:
         outputs = f" x {k[0]} outputs" if k else ""
         return f"<{type(self).__name__}: {count(n, 'row')} x {count(d, 'feature')}{outputs}>"
 
+    def _drawn(self, width: int) -> RenderableType:
+        drawn: RenderableType = drawer("terminal").table(self.explanation, width, self.kind)
+        return drawn
+
+    def __str__(self) -> str:
+        is_read = vars(self).get("explanation") is not None
+        return super().__str__() if is_read else repr(self)
+
+    def _repr_html_(self) -> str:
+        return str(drawer("html").fragment(self.explanation, of=self.kind))
+
     def __getitem__(self, key: Any) -> Self:
         """Select rows, features and outputs, as of an explanation: ``[0]``, ``[:, "bmi"]``, ``[..., -1]``."""
         return self._read_from(self.explanation[key])
@@ -114,11 +128,7 @@ class Attributions:
     @property
     def row_warnings(self) -> tuple[tuple[RowWarning, ...], ...]:
         """Warnings about each row, without those that are about the other reading alone."""
-        is_account = self.kind == "contributions"
-        other = "coefficients" if is_account else "contributions"
-        # of contributions those that need R² are about coefficients: they are not computed for them
-        record = vars(self.explanation)["row_warnings"] if is_account else self.explanation.row_warnings
-        return tuple(tuple(warning for warning in row if warning.reading != other) for row in record)
+        raise NotImplementedError
 
     def top(self, k: int = 5) -> Self:
         """Return the ``k`` features with the largest mean absolute value, largest first.
@@ -275,6 +285,11 @@ class Contributions(Attributions):
         )
 
     @property
+    def row_warnings(self) -> tuple[tuple[RowWarning, ...], ...]:
+        """Warnings about each row, without those that are about LIME's coefficients alone."""
+        return account_warnings(self.explanation, self, range(len(self)))
+
+    @property
     def total(self) -> Floats:
         """What the base and the values add up to, (n,) or (n, k): the model's predictions."""
         return self.explanation.predictions
@@ -282,6 +297,53 @@ class Contributions(Attributions):
     def at(self, rows: Sequence[int]) -> Contributions:
         """Those of rows, by position."""
         return Contributions(**{name: its[list(rows)] for name, its in self.stored.items()})
+
+
+# Contributions whose order people look at; codes of warnings that follow from contributions alone
+_LOOKED_AT, OF_ERRORS = 4, ("contribution errors", "contribution order")
+
+
+def account_warnings(
+    explanation: Any, account: Contributions, rows: Sequence[int]
+) -> tuple[tuple[RowWarning, ...], ...]:
+    """Warnings about the contributions (m, d, ...) of some rows: of the rows, the model, and their errors."""
+    written, names = vars(explanation)["row_warnings"], explanation.output_names
+    errors = account.standard_errors.reshape(len(rows), -1, len(names))
+    values = account.values.reshape(errors.shape)
+    record = []
+    for i, row in enumerate(rows):
+        its = [w for w in written[row] if w.reading != "coefficients" and w.code not in OF_ERRORS]
+        if errors[i].any():
+            short = not account.row_converged[i]
+            its += _about_errors(explanation, values[i], errors[i], int(account.calls[i]), short=short)
+        record.append(tuple(its))
+    return tuple(record)
+
+
+def _about_errors(
+    explanation: Any, values: Floats, errors: Floats, calls: int, *, short: bool
+) -> list[RowWarning]:
+    """Warnings about one row's contributions (d, k): that errors are large, or the order not certain."""
+    names, sentences = explanation.feature_names, [""] * values.shape[1]
+    for k, (its, spread) in enumerate(zip(values.T, errors.T, strict=True)):
+        order, size = by_size(np.abs(its))[: _LOOKED_AT + 1], np.abs(its)
+        tied = [
+            f"{names[a]} and {names[b]}"
+            for a, b in pairwise(order.tolist())
+            if size[a] - size[b] < CONFIDENCE * np.hypot(spread[a], spread[b]) and size[a] > 0
+        ]
+        sentences[k] = sentence("contribution order", pairs="; ".join(tied)) if tied else ""
+    warnings = [*by_output(sentences, explanation.output_names, "contribution order")]
+    if short:
+        largest = np.abs(values).max(axis=0)
+        share = np.max(errors.max(axis=0) / np.where(largest > 0, largest, np.nan))
+        facts = {
+            "share": f"{share:.2g} times the size" if not share < 1 else f"{share:.0%}",
+            "spent": f", after {count(calls, 'model call')}" if calls else "",
+            "more": ": pass a larger max_calls" if calls else "",
+        }
+        warnings.insert(0, RowWarning.of("contribution errors", **facts))
+    return warnings
 
 
 class _LateField:
@@ -369,6 +431,12 @@ class Coefficients(Attributions):
     surrogate_errors: Floats | None = None
     effective_rows: Floats | None = None
     controls: tuple[str, ...] | None = None
+
+    @property
+    def row_warnings(self) -> tuple[tuple[RowWarning, ...], ...]:
+        """Warnings about each row, without those that are about contributions alone."""
+        record = self.explanation._warnings_of_coefficients()  # noqa: SLF001 - its reading
+        return tuple(tuple(w for w in row if w.reading != "contributions") for row in record)
 
     @property
     def base_values(self) -> Floats:

@@ -28,8 +28,8 @@ from limes._explanation.attribution import (
 )
 from limes._explanation.drawing import OTHER_NAMES, Page, drawer, write_text
 from limes._explanation.fields import ARRAYS, TUPLES, entries_at, plain_data, plain_ids, validated
-from limes._explanation.fit import Fit, account_at
-from limes._explanation.record import largest_bars, record_of_warnings
+from limes._explanation.fit import Fit, account_at, leading
+from limes._explanation.record import completed, largest_bars, record_of_warnings
 from limes._explanation.rules import Certificate
 from limes._explanation.selection import (
     feature_names_of,
@@ -207,21 +207,38 @@ class Explanation(Page):
 
     @property
     def _main(self) -> Attributions:
-        """The reading that was asked for: the coefficients, of both."""
-        reading: Attributions = (
-            self.contributions if requested(self, "coefficients") is None else self.coefficients
-        )
+        """The reading that is shown unless another is named."""
+        reading: Attributions = getattr(self, leading(self))
         return reading
 
     @property
+    def _computed_first(self) -> Attributions:
+        """The same, if it was asked for; else the other one."""
+        account = requested(self, "contributions")
+        reading: Attributions = self.coefficients if account is None else self.contributions
+        return reading
+
+    def _warnings_of_coefficients(self) -> tuple[tuple[RowWarning, ...], ...]:
+        """The record with all that is about coefficients, whether or not they were asked for."""
+        if requested(self, "coefficients") is not None:
+            return self.row_warnings
+        if "_of_coefficients" not in vars(self):
+            vars(self)["_of_coefficients"] = completed(self, vars(self)["row_warnings"])
+        record: tuple[tuple[RowWarning, ...], ...] = vars(self)["_of_coefficients"]
+        return record
+
+    @property
     def row_converged(self) -> Bools:
-        """Whether each row is exact or accurate, as the reading has it that was asked for, (n,)."""
-        return self._main.row_converged
+        """Whether each row is exact or accurate, as the reading has it that was asked for, (n,).
+
+        Where both were, the contributions.
+        """
+        return self._computed_first.row_converged
 
     @property
     def converged(self) -> bool:
         """Whether every row is exact, or its standard errors are small enough and to be trusted."""
-        return self._main.converged
+        return self._computed_first.converged
 
     @property
     def row_methods(self) -> tuple[str, ...]:
@@ -418,9 +435,10 @@ class Explanation(Page):
         return selection
 
     def top(self, k: int = 5) -> Self:
-        """Return the ``k`` features with the largest mean absolute value, largest first.
+        """Return the ``k`` features with the largest mean absolute contribution, largest first.
 
-        The mean goes over rows and outputs; ties keep their order.
+        The mean goes over rows and outputs; ties keep their order. An explanation without contributions goes
+        by its coefficients, as ``explanation.coefficients.top`` does.
         """
         return self._at_features(self._main.largest(k))
 
@@ -436,10 +454,10 @@ class Explanation(Page):
         row: int | str = 0,
         output: str | int | None = None,
         sign: str = "both",
-        of: str = "coefficients",
+        of: str | None = None,
         scale: str = "units",
     ) -> tuple[str, ...]:
-        """Return the k largest coefficients of a row as sentences, marked where the order is not certain.
+        """Return the k largest contributions of a row as sentences, marked where the order is not certain.
 
         Parameters
         ----------
@@ -452,8 +470,11 @@ class Explanation(Page):
             The row, by position or name; the output, the positive class of two unless given.
         sign : "both", "+" or "-"
             Whether to count only reasons that raise the prediction, "+", or lower it, "-".
-        of : "coefficients" or "contributions"
-            What differs between the condition and all else, or what the value contributes to the prediction.
+        of : "contributions" or "coefficients"
+            What the value contributes to the prediction; or LIME's coefficients, what differs between the
+            condition and all else. Contributions are the default, where an explanation can have them: a rule
+            has its weights, a file without contributions, or a call with ``contributions=False``, LIME's
+            coefficients.
         scale : "units" or "percentage points"
             Units of the output; or hundredths, for probabilities.
 
@@ -467,7 +488,7 @@ class Explanation(Page):
         ------
         InputError
             If a name in the catalogue is no feature, an entry no sentence or with an unknown field, or an
-            option not valid.
+            option not valid; and as `Contributions`, where these are yet to be computed.
 
         Examples
         --------
@@ -480,7 +501,7 @@ class Explanation(Page):
         >>> explanation.reasons(1, {name: "It is {value}."})[0].startswith("It is ")
         True
         """
-        return drawer("exports").reasons(self, k, catalogue, row, output, sign, of, scale)  # type: ignore[no-any-return]
+        return drawer("exports").reasons(self, k, catalogue, row, output, sign, of or leading(self), scale)  # type: ignore[no-any-return]
 
     @property
     def certificate(self) -> Certificate:
@@ -536,7 +557,7 @@ class Explanation(Page):
         output : name or position
             The output with the largest prediction, unless given.
         top, sign : int, and "+", "-" or "both"
-            Largest number of superpixels, and the sign of their coefficients.
+            Largest number of superpixels, and the sign of their contributions.
         of : "explained" or "image"
             Pixels of the image as the network gets it, cropped and scaled; or of the image as it was passed.
         part : name
@@ -552,7 +573,9 @@ class Explanation(Page):
     def heatmap(
         self, output: str | int | None = None, *, of: str = "explained", part: str | None = None
     ) -> Floats:
-        """Return the coefficient of each pixel's superpixel, (H, W); NaN outside of what is explained.
+        """Return the contribution of each pixel's superpixel, (H, W); NaN outside of what is explained.
+
+        An explanation that has no contributions has its coefficients there.
 
         Parameters
         ----------
@@ -569,16 +592,34 @@ class Explanation(Page):
         return drawer("inputs").heatmap(self, output, of, part)  # type: ignore[no-any-return]
 
     def to_frame(
-        self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas", *, contributions: Any = "auto"
+        self,
+        backend: Literal["pandas", "polars", "pyarrow"] = "pandas",
+        *,
+        of: Literal["contributions", "coefficients"] | None = None,
     ) -> Any:
         """Return a long data frame: one line a row, feature and output.
 
-        Its columns are row (position), id (name), feature, condition, data (a text, null where missing),
-        output, value, standard_error, prediction, fidelity (R²); and contribution, contribution_error, alone,
-        last, base if these are known, or exact and quick: `contributions`, True, computes them, False leaves
-        them out. `backend` is the library of the frame.
+        Parameters
+        ----------
+        backend : "pandas", "polars" or "pyarrow"
+            The library of the frame.
+        of : "contributions" or "coefficients"
+            What ``value`` is: contributions, the default where the explanation can have them, or LIME's
+            coefficients.
+
+        Returns
+        -------
+        data frame
+            Its columns are row (position), id (name), feature, condition (LIME's), data (a text, null where
+            missing), output, value, standard_error; of contributions alone, last, base and prediction, where
+            base and values add up to the prediction; of coefficients prediction and fidelity (R²).
+
+        Raises
+        ------
+        InputError
+            If an option is not valid; and as `Contributions`, where these are yet to be computed.
         """
-        return drawer("exports").to_frame(self, backend, contributions)
+        return drawer("exports").to_frame(self, backend, of or leading(self))
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return strictly valid JSON, and write it to `path` if given; see `limes._explanation.json`."""
@@ -726,18 +767,37 @@ class Explanation(Page):
         """
         return cls(**nested(json.loads(json.read_text(path), *_FLAT, f"The file {path}")))
 
-    def to_shap(self) -> Any:
+    def to_shap(
+        self,
+        *,
+        of: Literal["contributions", "coefficients"] | None = None,
+        base: Literal["common"] | None = None,
+    ) -> Any:
         """Return a ``shap.Explanation``, for shap's plots and for code that reads its fields.
 
-        The values are ``contributions``, if there are exact ones. Else they are the surrogate's coefficients,
-        which sum with the intercepts to the surrogate's prediction; a slope adds its product with the
-        distance from the column's mean. The output is then named accordingly, and a warning says so.
+        Parameters
+        ----------
+        of : "contributions" or "coefficients"
+            The values are contributions, which sum with the base values to the predictions; or LIME's
+            coefficients, which sum with the intercepts to the surrogate's prediction, where a slope adds its
+            product with the distance from the column's mean. The output's name then says so. Contributions
+            are the default, where the explanation can have them.
+        base : "common"
+            One base for all rows, a number an output, as shap's decision plot and its force plot of many rows
+            need: contributions under an infinite bandwidth, where the base is the model's average over the
+            background. Each row has its own base unless given.
+
+        Raises
+        ------
+        InputError
+            If an option is not valid, or the explanation has no explainer that gives one base; and as
+            `Contributions`, where these are yet to be computed.
 
         Examples
         --------
         >>> explanation.to_shap()  # doctest: +SKIP
         """
-        return drawer("exports").to_shap(self)
+        return drawer("exports").to_shap(self, of or leading(self), base)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # through the constructor: arrays that were merely unpickled would be writable
@@ -745,11 +805,11 @@ class Explanation(Page):
 
     def _fields(self) -> dict[str, Any]:
         """What JSON holds: the fields, with those of the coefficients among them."""
-        account = account_at(self, range(len(self)))
+        account = account_at(self, range(len(self))) if leading(self) == "contributions" else None
         names = [name for name in _stored_names(type(self)) if name not in READINGS]
         fields = {name: getattr(self, name) for name in names}
         coefficients = dict.fromkeys(_OF_COEFFICIENTS)
-        if requested(self, "coefficients") is not None or self.fit is not None:
+        if requested(self, "coefficients") is not None:
             _ = self.fidelity  # is stored
             coefficients = {name: self.coefficients.stored[name] for name in _OF_COEFFICIENTS}
         return {

@@ -27,6 +27,7 @@ from limes._explanation.drawing import Card, Printable, drawer
 from limes._explanation.selection import shown_of
 from limes._explanation.wording import difference
 from limes._names import AmbiguousNameError, Names, is_whole, text_of
+from limes._threads import progress_of
 from limes.exceptions import InputError, ModelError
 
 if TYPE_CHECKING:
@@ -128,9 +129,8 @@ class Interaction(_Drawn):
 ROWS_TOGETHER = 1000
 # Seconds a row within which long tables and summaries have exact contributions by default
 QUICK = 2e-3
-# Seconds that contributions may add to a table, a page or a file, about; most rows of those that take next to
-# no time; most rows whose contributions are estimated for one
-_MOST_SECONDS, _MOST_ROWS, MOST_ESTIMATED = 1.0, 10_000, 20
+# Rows whose contributions are computed together, where a bar shows how far they are
+_AT_ONCE = 200
 
 
 class Effects(Sequence[Effect], _Drawn):
@@ -373,10 +373,6 @@ class Fit:
     def is_quick(self) -> bool:
         return self.make().is_quick
 
-    def shows_accounts(self, rows: int) -> bool:
-        """Whether exact contributions of a number of rows are quick enough to be shown by default."""
-        return rows <= _MOST_ROWS and rows * self.make().account_seconds <= _MOST_SECONDS
-
     def fidelity(self) -> tuple[Floats, Floats]:
         """R² and its standard errors, (n,) or (n, k) each."""
         return self._stacked(self.make().fidelities(self.rows.tolist()))
@@ -480,7 +476,15 @@ class Fit:
             return Contributions(
                 base_values=base, base_errors=base, calls=calls, row_converged=converged, **numbers
             )
-        return self._chosen_from(self.make().contributions(self.rows.tolist()))
+        fits, rows = self.make(), self.rows.tolist()
+        if len(rows) * fits.account_seconds < 1.0:
+            return self._chosen_from(fits.contributions(rows))
+        parts: list[RowContributions] = []
+        with progress_of(shown=True)(len(rows)) as advance:
+            for start in range(0, len(rows), _AT_ONCE):
+                parts.append(fits.contributions(rows[start : start + _AT_ONCE]))
+                advance(len(parts[-1].base))
+        return self._chosen_from(type(parts[0]).joined(parts))
 
     def exact_contributions(self) -> Contributions | None:
         """The same, without a call of the model; None if a row has no exact ones."""
@@ -488,16 +492,12 @@ class Fit:
         return None if computed is None else self._chosen_from(computed)
 
     def account(self, places: Sequence[int]) -> Contributions | None:
-        """Contributions of rows that are shown by default: quick ones, without a call of the model."""
-        if not (self.shows and places and self.shows_accounts(len(places))):
+        """Contributions of rows that are shown by default: those that cost no call of the model."""
+        if not (self.shows and places and self.is_read):
             return None
-        some = replace(self, rows=self.rows[places])
-        exact = some.exact_contributions()
-        if exact is not None or not self.is_read or len(places) > MOST_ESTIMATED:
-            return exact
         try:
-            return some.contributions()
-        except (InputError, ModelError):  # method="exact" gives no estimates, and few calls none either
+            return replace(self, rows=self.rows[places]).contributions()
+        except (InputError, ModelError):  # method="exact" gives no estimates, and a new fit none either
             return None
 
     def _chosen_from(self, computed: RowContributions) -> Contributions:
@@ -526,8 +526,20 @@ def fidelity_at(explanation: Any, row: int, output: int) -> tuple[float, float]:
     return float(numbers[0][output]), float(numbers[1][output])
 
 
+def leading(explanation: Any) -> Literal["contributions", "coefficients"]:
+    """The reading that is shown unless one is named: contributions, if the explanation can have them.
+
+    It depends on what was asked for, not on what was read since. A rule has none, nor have files without
+    them, nor calls with ``contributions=False``.
+    """
+    if requested(explanation, "contributions") is not None:
+        return "contributions"
+    fit = explanation.fit
+    return "contributions" if fit is not None and fit.shows else "coefficients"
+
+
 def account_at(explanation: Any, rows: Sequence[int]) -> Contributions | None:
-    """The contributions of rows that are known, or quick without a call of the model."""
+    """The contributions of rows that are known, or cost no call of the model."""
     computed: Contributions | None = requested(explanation, "contributions")
     if computed is None:
         return None if explanation.fit is None else explanation.fit.account(rows)

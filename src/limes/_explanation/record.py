@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from limes._explanation.attribution import OF_ERRORS, account_warnings
 from limes._explanation.fit import effects_at
 from limes._explanation.view import PARTIAL_FIT, SURE, accuracy, bar_units, shown_outputs, with_outputs
 from limes._explanation.wording import count
@@ -30,7 +31,7 @@ _SAY_IT_ALREADY = ("errors", "unchanged", "cut short", "tolerance", "rule")
 
 
 def completed(explanation: Explanation, record: Record) -> Record:
-    """The record of every row with what the finished explanation adds to it."""
+    """The record of every row with what the finished coefficients add to it."""
     fit = explanation.fit
     if fit is not None and fit.make_warnings is not None:  # coefficients were not asked for, but are shown
         record = tuple(of_outputs(its, explanation.output_names) for its in fit.all_warnings())
@@ -46,7 +47,7 @@ def completed(explanation: Explanation, record: Record) -> Record:
         inaccurate = _inaccurate(explanation, i) if i in short else ()
         added = (*combinations.get(i, ()), *hidden.get(i, ()), *inaccurate)
         # a selection of rows may have them already
-        rows[i] = tuple({str(w): w for w in (*record[i], *added)}.values())
+        rows[i] = _joined(record[i], added)
     return tuple(rows)
 
 
@@ -111,19 +112,29 @@ def largest_bars(explanation: Explanation) -> Floats:
 
 
 class _RecordOfWarnings:
-    """The field of an explanation that is ``completed`` when it is first read."""
+    """The field of an explanation whose rows are completed, by what was asked for, when it is first read."""
 
     def __get__(self, explanation: Any, owner: type) -> Any:
         if explanation is None:
             return MISSING  # it has no default
         state = vars(explanation)
         if not state.get("_is_complete", False):
-            state["row_warnings"] = completed(explanation, state["row_warnings"])
-            state["_is_complete"] = True
+            record = state["row_warnings"]
+            if state["coefficients"] is not None:
+                record = completed(explanation, record)
+            if (account := state["contributions"]) is not None:
+                about_it = account_warnings(explanation, account, range(len(explanation)))
+                others = (tuple(w for w in row if w.code not in OF_ERRORS) for row in record)
+                record = tuple(map(_joined, others, about_it))
+            state["row_warnings"], state["_is_complete"] = record, True
         return state["row_warnings"]
 
     def __set__(self, explanation: Any, value: Any) -> None:
         vars(explanation)["row_warnings"] = value
+
+
+def _joined(*records: tuple[RowWarning, ...]) -> tuple[RowWarning, ...]:
+    return tuple({str(warning): warning for record in records for warning in record}.values())
 
 
 def record_of_warnings() -> Any:

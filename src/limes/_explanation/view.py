@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes._explanation.attribution import changed
-from limes._explanation.fit import additive_at, fidelity_at
+from limes._arrays import ROUNDING
+from limes._explanation.attribution import Coefficients, account_warnings, changed
+from limes._explanation.fit import account_at, additive_at, fidelity_at, leading
 from limes._explanation.rules import Certificate, certificate_sentences
 from limes._explanation.selection import by_size, name_positions, shown_of
 from limes._explanation.wording import (
@@ -22,6 +23,7 @@ from limes._explanation.wording import (
     estimate_text,
     estimates,
     is_missing,
+    left_of,
     number,
     one_line,
     shorten,
@@ -37,8 +39,8 @@ if TYPE_CHECKING:
     from limes._explanation.attribution import Contributions
     from limes._warnings import RowWarning
 
-# Where the model has the base, to which contributions are added
-AROUND = "on average around the row"
+# What the base is, from which contributions count: the model's average with other rows' values
+AROUND = "is usual"
 MEANING = "how much the surrogate changes if the condition holds rather than not"
 
 # Features that a print shows
@@ -85,7 +87,7 @@ class Share:
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One feature of one output: its condition, the row's value, its coefficient."""
+    """One feature of one output: its condition, the row's value, its contribution or coefficient."""
 
     position: int
     feature: str
@@ -99,12 +101,17 @@ class Line:
 
     @property
     def is_slope(self) -> bool:
-        """Whether the coefficient is per unit of the column: its condition is the column's name alone."""
-        return self.condition == self.feature
+        """Whether the value is a coefficient per unit of the column: its condition is the name alone."""
+        return self.share is None and self.condition == self.feature
+
+    @property
+    def named(self) -> str:
+        """What it is about: the value that contributes, or the condition of a coefficient."""
+        return self.condition if self.share is None else self.holds
 
     @property
     def drawn(self) -> float:
-        """The length of its bar: the coefficient, for a slope per standard deviation."""
+        """The length of its bar: the contribution, or the coefficient, for a slope per standard deviation."""
         return self.value * self.deviation
 
     @property
@@ -128,23 +135,27 @@ SHAPLEY = "Shapley"
 
 @dataclass(frozen=True, kw_only=True)
 class OutputView:
-    """One output of one row; its lines by falling size of the contribution, or of the coefficient."""
+    """One output of one row, by its contributions, or by its coefficients; its lines by falling size."""
 
     position: int
     title: str  # its name for readers, "P(target = 1)"
-    where: str  # the base is, "on average around the row"
+    label: str  # of a class, "target = 1"; "" of no probability
     prediction: float
+    lines: tuple[Line, ...]
+    omitted: int  # features without a line
+    sampled: bool  # whether numbers have errors
+    is_rule: bool  # whose certificate says how well it fits
+    # of contributions
+    where: str  # the base is, "is usual"
+    base: float | None  # to which contributions are added; None of coefficients
+    base_error: float
+    is_whole: bool  # whether contributions of all features are there
+    each: Mapping[int, tuple[float, float]]  # contributions of all features, with their errors
+    # of coefficients
     surrogate: float
     whose: str  # surrogate it is
     intercept: float
     fit: Callable[[], tuple[float, float]]  # R² and its error; it may take a while
-    lines: tuple[Line, ...]
-    omitted: int  # features without a line
-    sampled: bool
-    is_rule: bool  # whose certificate says how well it fits
-    base: float | None  # to which the contributions are added; None without an account
-    base_error: float
-    is_whole: bool  # whether contributions of all features are there
     additive: Callable[[], float]  # R² of whole effects; it may take a while
 
     @cached_property
@@ -165,23 +176,35 @@ class OutputView:
         return "" if self.is_rule else fit_remark(*self._fit)
 
     @property
+    def is_probability(self) -> bool:
+        """Whether its contributions are written in hundredths."""
+        return self.label != ""
+
+    @property
     def headline(self) -> str:
+        """The prediction and what it is compared with, as a sentence."""
         if self.base is not None:
-            _, (base, prediction, change) = self.account_texts()
-            end = f"- {change[1:]}" if change.startswith("-") else f"+ {change.lstrip('+')}"
-            return f"prediction {prediction} = {base} {self.where} {end}"
+            below, above, _ = self._written[1]
+            if self.is_probability:
+                return f"{above} % chance of {self.label}; {below} % {self.where}"
+            return f"prediction {above}; {below} {self.where}"
         fit = f", R² {self.r2}" if self.r2 else ""
-        return f"prediction {number(self.prediction)}, surrogate {number(self.surrogate)}{fit}"
+        whose = "" if self.is_rule else f"{self.whose} "
+        return f"prediction {number(self.prediction)}, {whose}surrogate {number(self.surrogate)}{fit}"
+
+    @property
+    def titled(self) -> str:
+        """The headline behind the output's name, where that does not say it."""
+        named = self.title == "prediction" or (self.base is not None and self.is_probability)
+        return self.headline if named else f"{self.title}: {self.headline}"
 
     @property
     def surrogate_line(self) -> str:
-        """How the surrogate and single columns describe the model: a line below an account."""
-        surrogate = f"{self.whose} surrogate says {number(self.surrogate)} at the row"
-        fit = f" and has R² {self.r2} around it" if self.r2 else ""
+        """How single columns describe the model beside the surrogate."""
         additive = self.additive()
         if not np.isfinite(additive):
-            return f"{surrogate}{fit}."
-        return f"{surrogate}{fit}; curves of single columns have R² {max(additive, 0.0):.2f}."
+            return ""
+        return f"Curves of single columns have R² {max(additive, 0.0):.2f} around the row."
 
     @property
     def facts(self) -> list[tuple[str, str]]:
@@ -193,30 +216,42 @@ class OutputView:
             ("intercept", number(self.intercept)),
         ]
 
-    @property
-    def estimates_account(self) -> bool:
-        """Whether contributions have errors."""
-        return any(line.share.standard_error for line in self.lines if line.share)
-
     def shares(self, lines: Sequence[Line] | None = None) -> list[float]:
         """Contributions of some features, all unless given, and of all others together, if there are any."""
-        some = [line.share.value for line in _or(lines, self.lines) if line.share is not None]
+        some = [line.value for line in _or(lines, self.lines)]
         rest = self.prediction - (self.base or 0.0) - sum(some)
         return [*some, rest] if self.others(lines) else some
 
     def others(self, lines: Sequence[Line] | None = None) -> str:
         """What the others are called that are not among these; "" without others."""
         hidden = len(self.lines) - len(_or(lines, self.lines)) + self.omitted
-        return "all others" if not self.is_whole else count(hidden, "smaller one") if hidden else ""
+        return "all others" if not self.is_whole else f"{hidden} others" if hidden > 1 else "1 other" * hidden
 
     def account_texts(
         self, lines: Sequence[Line] | None = None
     ) -> tuple[list[tuple[str, str]], tuple[str, str, str]]:
-        """Write `shares` with their errors; and the base, the prediction and their difference."""
-        shares = self.shares(lines)
-        errors = [line.share.standard_error for line in _or(lines, self.lines) if line.share is not None]
-        errors += [0.0] * (len(shares) - len(errors))
-        return adding_up(shares, errors, self.base or 0.0, self.prediction, start_error=self.base_error)
+        """Write `shares` with their errors; and the base, the prediction and their difference.
+
+        A number is written the same whichever lines are shown: all add up, and the others are what is left.
+        """
+        texts, levels = self._written
+        some = [texts[line.position] for line in _or(lines, self.lines)]
+        if not self.others(lines):
+            return some, levels
+        return [*some, (left_of(levels[2], [text for text, _ in some], self.shares(lines)[-1]), "")], levels
+
+    @cached_property
+    def _written(self) -> tuple[dict[int, tuple[str, str]], tuple[str, str, str]]:
+        """What is written of each feature, and the levels; probabilities in hundredths."""
+        unit = 100.0 if self.is_probability else 1.0
+        base, prediction = unit * (self.base or 0.0), unit * self.prediction
+        parts, errors = ([unit * pair[i] for pair in self.each.values()] for i in (0, 1))
+        if not self.is_whole:
+            parts, errors = [*parts, prediction - base - sum(parts)], [*errors, 0.0]
+        # a tenth of a hundredth is enough for people
+        digits = 2 if self.is_probability and max(map(abs, parts), default=0.0) < 10.0 else 3
+        texts, levels = adding_up(parts, errors, base, prediction, digits, start_error=unit * self.base_error)
+        return dict(zip(self.each, texts, strict=False)), levels
 
     def texts(self, significant: int = 4, most: int | None = None) -> list[tuple[str, str]]:
         """Write the first coefficients and their standard errors, "" where exact: with the same decimals."""
@@ -253,11 +288,29 @@ class RowView:
 def coloured(explanation: Explanation, row: int, view: RowView) -> Explanation:
     """Return the row, with contributions in the place of coefficients where the view has them."""
     one = explanation[row]
-    if view.account is None:
-        return one
-    its, shape = one.coefficients, one.coefficients.values.shape
-    values, errors = (each.reshape(shape) for each in (view.account.values, view.account.standard_errors))
-    return changed(one, coefficients=its.changed(values=values, standard_errors=errors))
+    return one if view.account is None else in_their_place(one, view.account)
+
+
+def in_their_place(explanation: Explanation, account: Contributions) -> Explanation:
+    """Return the explanation with contributions for coefficients, as numbers of features that are drawn.
+
+    What is rounding beside the prediction is 0: it has no colour.
+    """
+    unknown = np.full(explanation.predictions.shape, np.nan)
+    shape = (*explanation.data.shape, *explanation.predictions.shape[1:])
+    values = account.values.reshape(shape)
+    size = np.maximum(np.abs(explanation.predictions), np.abs(account.base_values.reshape(unknown.shape)))
+    drawn = Coefficients(
+        values=np.where(np.abs(values) <= ROUNDING * size[:, None], 0.0, values),
+        standard_errors=account.standard_errors.reshape(shape),
+        intercepts=account.base_values.reshape(unknown.shape),
+        surrogate_predictions=explanation.predictions,
+        calls=account.calls,
+        row_converged=account.row_converged,
+        fidelity=unknown,
+        fidelity_errors=np.full(unknown.shape, np.inf),
+    )
+    return changed(explanation, coefficients=drawn, contributions=account, method=account.method)
 
 
 def in_differences(explanation: Explanation) -> Explanation:
@@ -281,15 +334,12 @@ def in_differences(explanation: Explanation) -> Explanation:
 
 def in_contributions(explanation: Explanation) -> Explanation:
     """Return the explanation with contributions, and the rows' values, for coefficients and conditions."""
-    account, names = explanation.contributions, explanation.feature_names
-    its = explanation.coefficients.changed(values=account.values, standard_errors=account.standard_errors)
+    names, one = explanation.feature_names, in_their_place(explanation, explanation.contributions)
+    if "base" in explanation.provenance:  # pictures are drawn by the conditions of what is shown
+        return one
     return changed(
-        explanation,
-        coefficients=its,
-        # pictures are drawn by the conditions of what is shown
-        conditions=explanation.conditions
-        if "base" in explanation.provenance
-        else tuple(
+        one,
+        conditions=tuple(
             tuple(f"{name} = {cell(value)}" for name, value in zip(names, row, strict=True))
             for row in explanation.data
         ),
@@ -299,7 +349,7 @@ def in_contributions(explanation: Explanation) -> Explanation:
 
 def with_outputs(array: Floats, explanation: Explanation) -> Floats:
     """Return the array with a last axis of outputs, of length one for a single output."""
-    return array[..., None] if explanation.coefficients.values.ndim == 2 else array
+    return array[..., None] if explanation.predictions.ndim == 1 else array
 
 
 def view_row(
@@ -310,17 +360,25 @@ def view_row(
     certificate = explanation.certificates[row] if explanation.certificates else None
     return RowView(
         label=row_label(explanation, row),
-        method=method_line(explanation, row) + account_line(explanation, account),
+        method=method_line(explanation, row) if account is None else account_line(explanation, account),
         outputs=tuple(
             _view_output(explanation, row, k, max_features, account)
             for k in _predicted_first(explanation, row)
         ),
-        # no other row's are completed
-        record=lambda: warnings_of(explanation, explanation[row].row_warnings[0]),
+        record=lambda: warnings_of(explanation, _record_at(explanation, row, account)),
         rule="" if certificate is None else headlined_rule(certificate),
         certificate=() if certificate is None else tuple(certificate_sentences(certificate)),
         account=account,
     )
+
+
+def _record_at(explanation: Explanation, row: int, account: Contributions | None) -> tuple[RowWarning, ...]:
+    """Warnings about what a view shows of a row: its contributions, or its coefficients."""
+    if account is None:
+        # no other row's are completed
+        record: tuple[RowWarning, ...] = explanation[row].coefficients.row_warnings[0]
+        return record
+    return account_warnings(explanation, account, [row])[0]
 
 
 def _predicted_first(explanation: Explanation, row: int) -> list[int]:
@@ -335,49 +393,23 @@ def _predicted_first(explanation: Explanation, row: int) -> list[int]:
 def _view_output(
     explanation: Explanation, row: int, output: int, limit: int, account: Contributions | None
 ) -> OutputView:
-    is_rule = bool(explanation.certificates)
-    # weights of facts that are to hold describe no neighbourhood
-    fits = not is_rule or explanation.certificates[row].minimises == "fidelity"
+    numbers = explanation.coefficients if account is None else account
+    place = row if account is None else 0
     values, errors = (
-        with_outputs(array, explanation)[row, :, output]
-        for array in (explanation.coefficients.values, explanation.coefficients.standard_errors)
+        with_outputs(array, explanation)[place, :, output]
+        for array in (numbers.values, numbers.standard_errors)
     )
-    prediction, surrogate, intercept = (
-        float(with_outputs(array, explanation)[row, output])
-        for array in (
-            explanation.predictions,
-            explanation.coefficients.surrogate_predictions,
-            explanation.coefficients.intercepts,
-        )
-    )
-    (deviations,) = bar_units(explanation, [row])
-    base, base_error, is_whole = None, 0.0, True
-    shares: list[Share | None] = [None] * len(values)
+    deviations = np.ones(len(values)) if account is not None else bar_units(explanation, [row])[0]
     order = by_size(np.abs(values * deviations))[:limit]
-    if account is not None:
-        base, base_error = (
-            float(with_outputs(its, explanation)[0, output])
-            for its in (account.base_values, account.base_errors)
-        )
-        arrays = (account.values, account.standard_errors, account.alone, account.last)
-        parts = [with_outputs(array, explanation)[0, :, output] for array in arrays]
-        shares = [Share(*map(float, part)) for part in zip(*parts, strict=True)]
-        sizes = np.abs(parts[0])
-        order = by_size(sizes)[:limit]
-        # a selection of features has not all of them
-        missed, size = abs(prediction - base - parts[0].sum()), abs(prediction) + abs(base) + sizes.sum()
-        is_whole = not missed > _ROUNDED * size
+    is_rule = bool(explanation.certificates)
     if is_rule:  # it is its facts that have a weight
         order = order[values[order] != 0]
+    title = output_title(explanation, output)
     return OutputView(
         position=output,
-        title=output_title(explanation, output),
-        where=where_base_is(explanation),
-        prediction=prediction,
-        surrogate=surrogate,
-        whose="KernelSHAP's" if explanation.provenance.get("weights") == SHAPLEY else "LIME's",
-        intercept=intercept,
-        fit=lambda: fidelity_at(explanation, row, output) if fits else (np.nan, np.nan),
+        title=title,
+        label=title[2:-1] if is_probability(explanation) and title.startswith("P(") else "",
+        prediction=float(with_outputs(explanation.predictions, explanation)[row, output]),
         lines=tuple(
             Line(
                 position=j,
@@ -388,18 +420,79 @@ def _view_output(
                 standard_error=float(errors[j]),
                 deviation=float(deviations[j]),
                 holds=what_holds(explanation, row, j),
-                share=shares[j],
+                share=None if account is None else _share(explanation, account, j, output),
             )
             for j in order.tolist()
         ),
         omitted=0 if is_rule else len(values) - len(order),
-        sampled=explanation.method == "sampled",
+        sampled=bool(errors.any()),
         is_rule=is_rule,
-        base=base,
-        base_error=base_error,
-        is_whole=is_whole,
-        additive=lambda: float(additive_at(explanation, [row])[0][0, output]),
+        **(
+            _of_surrogate(explanation, row, output)
+            if account is None
+            else _of_account(explanation, row, output, account)
+        ),
     )
+
+
+def _share(explanation: Explanation, account: Contributions, j: int, output: int) -> Share:
+    arrays = account.values, account.standard_errors, account.alone, account.last
+    return Share(*(float(with_outputs(array, explanation)[0, j, output]) for array in arrays))
+
+
+def _of_account(explanation: Explanation, row: int, output: int, account: Contributions) -> dict[str, Any]:
+    """What a view of contributions has, and nothing of a surrogate."""
+    values, errors = (
+        with_outputs(array, explanation)[0, :, output] for array in (account.values, account.standard_errors)
+    )
+    base, base_error = (
+        float(with_outputs(its, explanation)[0, output]) for its in (account.base_values, account.base_errors)
+    )
+    prediction = float(with_outputs(explanation.predictions, explanation)[row, output])
+    # a selection of features has not all of them
+    size = abs(prediction) + abs(base) + np.abs(values).sum()
+    return {
+        "where": where_base_is(explanation),
+        "base": base,
+        "base_error": base_error,
+        "is_whole": not abs(prediction - base - values.sum()) > _ROUNDED * size,
+        "each": dict(enumerate(zip(values.tolist(), errors.tolist(), strict=True))),
+        "surrogate": np.nan,
+        "whose": "",
+        "intercept": np.nan,
+        "fit": lambda: (np.nan, np.nan),
+        "additive": lambda: np.nan,
+    }
+
+
+def _of_surrogate(explanation: Explanation, row: int, output: int) -> dict[str, Any]:
+    """What a view of coefficients has, and nothing of contributions."""
+    surrogate, intercept = (
+        float(with_outputs(array, explanation)[row, output])
+        for array in (explanation.coefficients.surrogate_predictions, explanation.coefficients.intercepts)
+    )
+    # weights of facts that are to hold describe no neighbourhood
+    fits = not explanation.certificates or explanation.certificates[row].minimises == "fidelity"
+    return {
+        "where": "",
+        "base": None,
+        "base_error": 0.0,
+        "is_whole": True,
+        "each": {},
+        "surrogate": surrogate,
+        "whose": whose_surrogate(explanation),
+        "intercept": intercept,
+        "fit": lambda: fidelity_at(explanation, row, output) if fits else (np.nan, np.nan),
+        "additive": lambda: float(additive_at(explanation, [row])[0][0, output]),
+    }
+
+
+def whose_surrogate(explanation: Explanation) -> str:
+    """The method whose limit the coefficients are: "LIME's", "KernelSHAP's", "MAPLE's"."""
+    facts = explanation.provenance
+    if facts.get("weights") == SHAPLEY:
+        return "KernelSHAP's"
+    return "MAPLE's" if "features kept" in facts else "LIME's"
 
 
 def slope_facts(explanation: Explanation) -> Mapping[str, Mapping[str, float]]:
@@ -566,20 +659,34 @@ def method_line(explanation: Explanation, row: int | None = None) -> str:
     return f"sampled with {spent}{both}{why}"
 
 
-def account_line(explanation: Explanation, account: Contributions | None) -> str:
-    """Return how estimated contributions were computed, behind the line of the method; "" for exact ones."""
-    if account is None or not account.standard_errors.any():
-        return ""
-    if explanation.provenance.get("weights") == SHAPLEY:  # they are its coefficients
-        return ""
-    if calls := int(account.calls.sum()):
-        return f"; contributions estimated from {count(calls, 'model call')} more"
-    return "" if explanation.reason.endswith(_OF_FORM) else "; contributions estimated from the read model"
+def account_line(explanation: Explanation, account: Contributions) -> str:
+    """Return how contributions were computed: exactly, or to which error and from how many model calls."""
+    errors, calls = account.standard_errors, int(account.calls.sum())
+    reason = one_line(explanation.reason)
+    if not errors.any():
+        how = reason if reason and explanation.method == "exact" else "read off the model"
+        return f"exact: {how}, no sampling ({count(calls, 'model call')})"
+    size = np.abs(account.values).max(axis=1, keepdims=True, initial=0.0)
+    shares = np.divide(errors, size, out=np.zeros_like(errors), where=size > 0)
+    known = f"estimated to {max(float(np.max(shares)), 0.001):.1%} of the largest contribution"
+    if not calls:
+        return f"{known}, from the model as it was read, no model calls"
+    shared = 0 if explanation.shared_calls is None else int(explanation.shared_calls.max(initial=0))
+    both = f", and {shared:,} that rows share" if shared else ""
+    why = _DETAILS.sub("", reason).strip()
+    return f"{known} with {count(calls, 'model call')}{both}{f', because {why}' if why else ''}"
 
 
 def where_base_is(explanation: Explanation) -> str:
     """Return where the model has the base of contributions; designs that hide features state it."""
     return one_line(str(explanation.provenance.get("base", AROUND)))
+
+
+def usual_is(explanation: Explanation) -> str:
+    """Return what the base of a table's contributions is."""
+    if explanation.provenance.get("law") == "joint":
+        return "the model's average over the background's rows, by their likeness to this one"
+    return "the model's average with other values of the columns, drawn from the background"
 
 
 def what_holds(explanation: Explanation, row: int, feature: int) -> str:
@@ -608,16 +715,23 @@ def fit_remark(fidelity: float, error: float = 0.0) -> str:
 
 
 def one_line_summary(explanation: Explanation) -> str:
-    n, d = explanation.coefficients.values.shape[:2]
+    n, d = explanation.data.shape
     several = len(explanation.output_names) > 1
     outputs = f" x {count(len(explanation.output_names), 'output')}" if several else ""
-    size = f"{count(n, 'row')} x {count(d, 'feature')}{outputs}, {explanation.method}"
+    account = account_at(explanation, [0]) if n and leading(explanation) == "contributions" else None
+    method = explanation.method if account is None else account.method
+    size = f"{count(n, 'row')} x {count(d, 'feature')}{outputs}, {method}"
     if not (n and d):
         return f"<Explanation: {size}>"
-    view = view_row(explanation, 0, max_features=3).outputs[-1]
-    texts = signed_column((line.value for line in view.lines), significant=3)
-    conditions = [shorten_condition(line.condition, line.feature, 32) for line in view.lines]
-    first = [f"{condition} {text}" for condition, text in zip(conditions, texts, strict=True)]
+    views = view_row(explanation, 0, max_features=3, account=account).outputs
+    largest = main_output(explanation, 0)
+    view = next(output for output in views if output.position == largest)
+    if view.base is None:
+        texts = signed_column((line.value for line in view.lines), significant=3)
+    else:
+        texts = [text for text, _ in view.account_texts()[0]]
+    named = [shorten_condition(line.named, line.feature, 32) for line in view.lines]
+    first = [f"{name} {text}" for name, text in zip(named, texts, strict=False)]
     more = ", ..." if view.omitted else ""
     row = f"{row_label(explanation, 0)}, " if n > 1 else ""
     return f"<Explanation: {size}; {row}{shorten(view.title, 24)}: {', '.join(first)}{more}>"

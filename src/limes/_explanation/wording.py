@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -125,6 +126,14 @@ def adding_up(
     below, above = (f"{level / scale:.{decimals}f}" for level in (first, last))
     below = f"{below} {_error_or_none(start_error, decimals)}".rstrip()
     return written, (below, above, signed(last - first))
+
+
+def left_of(change: str, written: Sequence[str], value: float) -> str:
+    """Write what is left of a written change after written parts, which is about this ``value``."""
+    if any("e" in text for text in (change, *written)):
+        return difference(value, 3)
+    rest = Decimal(change) - sum(map(Decimal, written), Decimal(0))
+    return f"{rest:+f}" if rest else "0" if value == 0 else f"{abs(rest):f}"
 
 
 def _error_or_none(standard_error: float, decimals: int | None = None) -> str:

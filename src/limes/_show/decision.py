@@ -18,7 +18,7 @@ import numpy as np
 
 from limes._checks import check_choice, check_number, is_count
 from limes._explanation.drawing import fact_texts, write_text
-from limes._explanation.fit import account_at
+from limes._explanation.fit import leading
 from limes._explanation.selection import by_feature, by_size, single_row
 from limes._explanation.view import (
     account_line,
@@ -29,6 +29,7 @@ from limes._explanation.view import (
     output_position,
     output_title,
     row_label,
+    usual_is,
     warnings_of,
     what_holds,
 )
@@ -265,14 +266,8 @@ def letter_of(
 
 
 def _account(one: Explanation) -> Contributions | None:
-    """The row's contributions, computed where they were not; None where an explanation has none."""
-    account: Contributions | None = account_at(one, [0])
-    if account is None and one.fit is not None:
-        try:
-            account = one.contributions
-        except InputError:  # rules have facts
-            return None
-    return account
+    """The row's contributions, computed where they were not; None where an explanation shows coefficients."""
+    return one.contributions if leading(one) == "contributions" else None
 
 
 def _facts(one: Explanation) -> dict[str, Any]:
@@ -285,7 +280,7 @@ def _facts(one: Explanation) -> dict[str, Any]:
 
 
 def _method(one: Explanation, account: Contributions | None) -> str:
-    return _ADVICE.sub("", method_line(one)) + account_line(one, account)
+    return _ADVICE.sub("", method_line(one) if account is None else account_line(one, account))
 
 
 # -- the prediction ------------------------------------------------------------------------------------------
@@ -517,8 +512,8 @@ def _about(one: Explanation, account: Contributions | None) -> str:
     if "base" in one.provenance:
         return "Each line is a Shapley value: what showing a part changes, over all orders of the parts."
     return (
-        "Usual is the model's average with the columns' values of other rows of the background. Each line is "
-        "a Shapley value: what the row's own value changes, over all orders of the columns."
+        f"Usual is {usual_is(one)}. Each line is a Shapley value: what the row's own value changes, over all "
+        "orders of the columns."
     )
 
 

@@ -414,7 +414,7 @@ def _summary_columns(summary: Summary, order: list[int]) -> dict[str, list[str]]
         size, mean, above = "mean |contribution|", "mean", "> 0"
     return {
         size: [number(summary.mean_abs[j], 3) for j in order],
-        "± spread": [number(spread, 2) for spread in spreads],
+        "spread": [number(spread, 2) for spread in spreads],
         mean: signed_column(summary.mean[order], 3),
         "10 %": signed_column(summary.low[order], 3),
         "90 %": signed_column(summary.high[order], 3),

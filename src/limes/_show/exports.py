@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain
@@ -11,20 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes._arrays import is_wide
+from limes._arrays import ROUNDING, is_wide
 from limes._checks import check_choice, did_you_mean, is_count, require
-from limes._explanation.attribution import requested
-from limes._explanation.fit import account_at
+from limes._explanation.explanation import READINGS
 from limes._explanation.selection import by_feature, single_row
 from limes._explanation.view import (
-    MAX_FEATURES,
     Line,
+    OutputView,
     contributions,
-    in_contributions,
     is_probability,
     output_position,
     output_title,
     view_row,
+    whose_surrogate,
 )
 from limes._explanation.wording import CONFIDENCE, estimate, number
 from limes.exceptions import InputError
@@ -38,18 +36,14 @@ if TYPE_CHECKING:
 _BACKENDS = ("pandas", "polars", "pyarrow")
 
 
-def to_frame(explanation: Explanation, backend: Any, contributions: Any) -> Any:
-    account, its = _account(explanation, contributions), explanation.coefficients
-    columns = {"value": its.values, "standard_error": its.standard_errors}
-    if account is not None:
-        columns |= {
-            "contribution": account.values,
-            "contribution_error": account.standard_errors,
-            "alone": account.alone,
-            "last": account.last,
-            "base": account.base_values,
-        }
-    columns |= {"prediction": explanation.predictions, "fidelity": explanation.fidelity}
+def to_frame(explanation: Explanation, backend: Any, of: str) -> Any:
+    """A long frame of one reading, with the predictions."""
+    reading = getattr(explanation, check_choice("of", of, READINGS))
+    columns = {"value": reading.values, "standard_error": reading.standard_errors}
+    if of == "contributions":
+        columns |= {"alone": reading.alone, "last": reading.last, "base": reading.base_values}
+        return _long_frame(explanation, backend, {**columns, "prediction": explanation.predictions})
+    columns |= {"prediction": explanation.predictions, "fidelity": reading.fidelity}
     return _long_frame(explanation, backend, columns)
 
 
@@ -138,17 +132,6 @@ def _with_categories(frame: Any, backend: str, columns: Mapping[str, tuple[Seque
     return frame
 
 
-def _account(explanation: Explanation, wanted: Any) -> Contributions | None:
-    """Contributions: those that are known or exact and quick for "auto", all for True, none for False."""
-    if not isinstance(wanted, bool):
-        check_choice("contributions", wanted, ("auto",))
-    if wanted is True:
-        return explanation.contributions
-    if wanted is False:
-        return None
-    return account_at(explanation, range(len(explanation)))
-
-
 def frame_of_effects(effects: Effects, backend: Any) -> Any:
     nw = _frames(backend)
     names = ("row", "output", "feature", "cell", "value", "standard_error", "mass", "current")
@@ -176,33 +159,50 @@ def _encodable(text: str | None) -> str | None:
     return text if text is None or text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-def to_shap(explanation: Explanation) -> Any:
+def to_shap(explanation: Explanation, of: str, base: str | None) -> Any:
     shap = require("shap", "to_shap()")
-    several, names = explanation.coefficients.values.ndim == 3, explanation.output_names
+    check_choice("of", of, READINGS)
+    if base is not None:
+        check_choice("base", base, ("common",))
+    several, names = explanation.predictions.ndim == 2, explanation.output_names
     titles = [output_title(explanation, k) for k in range(len(names))]
-    account = requested(explanation, "contributions")
-    if account is None and explanation.fit is not None:
-        account = explanation.fit.exact_contributions()
-    if account is not None:
-        values, base = account.values.copy(), account.base_values.copy()
+    if of == "contributions":
+        account = _of_one_base(explanation) if base == "common" else explanation.contributions
+        values, base_values = account.values.copy(), account.base_values.copy()
+        if base == "common":
+            base_values = base_values[0]
     else:
-        warnings.warn(
-            "to_shap() holds coefficients of LIME's surrogate, not Shapley values, as the explanation has no "
-            "exact contributions, and others were not computed yet: read explanation.contributions first to "
-            "have them. Else shap's plots call the coefficients' sum f(x), which is the surrogate's "
-            "prediction, and the intercept E[f(X)]",
-            UserWarning,
-            stacklevel=3,
-        )
-        values, base = contributions(explanation)
-        titles = [f"surrogate of {title}" for title in titles]
+        if base is not None:
+            raise InputError("to_shap(base='common') is of contributions: each surrogate has its intercept")
+        values, base_values = contributions(explanation)
+        titles = [f"{whose_surrogate(explanation)} surrogate of {title}" for title in titles]
     return shap.Explanation(
         values=values,  # copies: shap writes into these arrays
-        base_values=base,
+        base_values=base_values,
         data=_shap_data(explanation.data),
         feature_names=list(explanation.feature_names),
         output_names=titles if several else titles[0],
     )
+
+
+def _of_one_base(explanation: Explanation) -> Contributions:
+    """Contributions that count from one base at all rows: those of an infinite bandwidth."""
+    bases = explanation.contributions.base_values
+    if len(bases) and (np.abs(bases - bases[:1]) <= ROUNDING * np.abs(bases[:1])).all():
+        return explanation.contributions
+    explainer = explanation.explainer
+    if not hasattr(explainer, "_with_design") or explanation.feature_names != explainer.feature_names:
+        raise InputError(
+            "to_shap(base='common') needs an explanation that comes from a TabularExplainer, with all its "
+            "features: pass bandwidth=float('inf') to the explainer, and explain the rows again"
+        )
+    options = explainer._design_options | {"bandwidth": float("inf")}  # noqa: SLF001
+    again = explainer._with_design(**options).contributions(explanation.data)  # noqa: SLF001
+    names, several = explanation.output_names, explanation.predictions.ndim == 2
+    if again.predictions.ndim == 2:
+        again = again[..., list(names) if several else names[0]]
+    account: Contributions = again.contributions
+    return account
 
 
 def _shap_data(cells: Objects) -> Floats | Objects:
@@ -221,14 +221,14 @@ def _shap_data(cells: Objects) -> Floats | Objects:
 
 
 # -- reasons -------------------------------------------------------------------------------------------------
-# Two sizes |β| are distinct if they differ by more than 1.96 standard errors of their difference, and a sign
-# is certain if the coefficient is as far from 0. Exact coefficients are distinct unless they are equal.
+# Two sizes are distinct if they differ by more than 1.96 standard errors of their difference, and a sign is
+# certain if the number is as far from 0. Exact numbers are distinct unless they are equal.
 
 Catalogue = Mapping[str, Any]
 
 
 class Reason(str):
-    """A sentence about one coefficient."""
+    """A sentence about one contribution, or coefficient."""
 
     __slots__ = ("certain", "condition", "data", "feature", "standard_error", "value")
 
@@ -244,6 +244,7 @@ class Reason(str):
         reason = cls(sentence if certain else f"{sentence} (order not certain)")
         for name in ("feature", "condition", "data", "value", "standard_error"):
             setattr(reason, name, getattr(line, name))
+        reason.condition = line.condition if line.share is None else line.holds
         reason.certain = certain
         return reason
 
@@ -257,13 +258,12 @@ def reasons(
     sign: str,
     of: str,
     scale: str,
-    shown: int = MAX_FEATURES,
 ) -> tuple[Reason, ...]:
-    """Sentences about a row; contributions are written as in an account of ``shown`` lines, which adds up."""
+    """Sentences about a row; contributions are written as in its account, which adds up."""
     if not is_count(k):
         raise InputError(f"reasons(k={k!r}): k is the number of reasons; pass 1 or more")
     check_choice("sign", sign, tuple(_SIGNS))
-    check_choice("of", of, ("coefficients", "contributions"))
+    check_choice("of", of, READINGS)
     check_choice("scale", scale, tuple(_SCALES))
     if scale != "units" and not is_probability(explanation):
         raise InputError(f"scale={scale!r} is for probabilities: pass scale='units'")
@@ -271,19 +271,19 @@ def reasons(
     _check_catalogue(catalogue)
     one = single_row(explanation, row)
     one = one[..., output_position(one, output)]
+    account = _named_reading(one, of)
+    (view,) = view_row(one, 0, len(one.feature_names), account=account).outputs
     written: dict[str, str] = {}
-    if of == "contributions":
-        (view,) = view_row(one, 0, shown, account=one.contributions).outputs
+    if account is not None:
         texts, _ = view.account_texts()
         written = {line.feature: text for line, (text, _) in zip(view.lines, texts, strict=False)}
-        one = in_contributions(one)
     title = output_title(one, 0)
     title = "the prediction" if title == "prediction" else title
-    lines = [line for line in view_row(one, 0, len(one.feature_names)).outputs[0].lines if _SIGNS[sign](line)]
+    lines = [line for line in view.lines if _SIGNS[sign](line)]
     return tuple(
         Reason.of(
             line,
-            _sentence(line, title, catalogue, _effect(line, scale, written.get(line.feature))),
+            _sentence(line, title, catalogue, _effect(line, scale, view, written.get(line.feature))),
             certain=_is_certain(lines, place),
         )
         for place, line in enumerate(lines[:k])
@@ -319,12 +319,20 @@ def _check_catalogue(catalogue: Catalogue) -> None:
             )
 
 
-def _effect(line: Line, scale: str, written: str | None) -> str:
+def _named_reading(one: Explanation, of: str) -> Contributions | None:
+    """Contributions, if they are named; else None."""
+    try:
+        return one.contributions if of == "contributions" else None
+    except InputError as error:
+        raise InputError(f"{error}; or pass of='coefficients', LIME's") from error
+
+
+def _effect(line: Line, scale: str, view: OutputView, written: str | None) -> str:
     """The size of what a line says, as it is ``written`` elsewhere, or by its error."""
     places, unit = _SCALES[scale]
     if written is not None and float(written):
-        # a shift of the decimal point keeps the digits
-        return f"{abs(Decimal(written).scaleb(places)):f}{unit}"
+        # a shift of the decimal point keeps the digits; probabilities are written in hundredths
+        return f"{abs(Decimal(written).scaleb(places - 2 * view.is_probability)):f}{unit}"
     size, error = 10.0**places * abs(line.value), 10.0**places * line.standard_error
     # as many digits as the error allows, and no more than people read
     return f"{estimate(size, error)[0] if error else number(size, 3)}{unit}"
@@ -334,10 +342,12 @@ def _sentence(line: Line, title: str, catalogue: Catalogue, effect: str) -> str:
     entry = catalogue.get(line.feature)
     if entry is None:
         verb = "raises" if line.value > 0 else "lowers"
-        cause = f"each further unit of {line.feature}" if line.is_slope else line.condition
+        cause = line.condition if line.share is None else line.holds
+        cause = f"each further unit of {line.feature}" if line.is_slope else cause
         return f"{cause} {verb} {title} by {effect}"
     text = entry if isinstance(entry, str) else entry[0 if line.value > 0 else 1]
-    fields = {"condition": line.condition, "value": line.data, "effect": effect}
+    condition = line.condition if line.share is None else line.holds
+    fields = {"condition": condition, "value": line.data, "effect": effect}
     # in one go: a value may look like a field
     return _FIELD.sub(lambda field: fields[field[1]], text)
 

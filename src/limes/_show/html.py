@@ -12,7 +12,7 @@ import numpy as np
 
 from limes._explanation.attribution import requested
 from limes._explanation.drawing import fact_texts
-from limes._explanation.fit import account_at
+from limes._explanation.fit import account_at, leading
 from limes._explanation.json import from_data_url, to_data_url
 from limes._explanation.view import (
     account_line,
@@ -24,7 +24,9 @@ from limes._explanation.view import (
     output_title,
     row_label,
     shown_outputs,
+    usual_is,
     view_row,
+    whose_surrogate,
 )
 from limes._explanation.wording import count, difference, error, estimate, number, one_line, without_name
 from limes._show.axes import Scale
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
     from limes._explanation.attribution import Contributions
     from limes._explanation.drawing import Card
     from limes._explanation.fit import Effect
-    from limes._explanation.view import Line, OutputView
+    from limes._explanation.view import Line, OutputView, RowView
 
 MAX_ROWS = 50
 MAX_FEATURES = 20
@@ -75,18 +77,18 @@ def page(
     *,
     hidden: Collection[str] = (),
     classes: Mapping[str, float] | None = None,
-    account: bool = True,
+    of: str = "",
 ) -> str:
     """Return a page without the facts and columns in ``hidden``, and with bars of the largest ``classes``.
 
-    Without ``account`` it shows coefficients also where there are contributions.
+    It shows the reading that is named, or that speaks first.
     """
-    content = content_of(explanation, account=account) | {"hidden": hidden, "classes": _bars(classes or {})}
+    content = content_of(explanation, of=of) | {"hidden": hidden, "classes": _bars(classes or {})}
     return render("explanation_page.html", content)
 
 
-def fragment(explanation: Explanation, *, classes: Mapping[str, float] | None = None) -> str:
-    return render("explanation.html", content_of(explanation) | {"classes": _bars(classes or {})})
+def fragment(explanation: Explanation, *, classes: Mapping[str, float] | None = None, of: str = "") -> str:
+    return render("explanation.html", content_of(explanation, of=of) | {"classes": _bars(classes or {})})
 
 
 def card_fragment(card: Card) -> str:
@@ -124,34 +126,39 @@ def _environment() -> Environment:
 # -- the explanation as a whole ------------------------------------------------------------------------------
 
 
-def content_of(
-    explanation: Explanation, *, account: bool = True, features: int = MAX_FEATURES
-) -> dict[str, Any]:
+def content_of(explanation: Explanation, *, of: str = "", features: int = MAX_FEATURES) -> dict[str, Any]:
     """Return what the template of an explanation needs, with lines of at most some ``features``."""
-    n, d = explanation.coefficients.values.shape[:2]
+    n, d = explanation.data.shape
     outputs = len(explanation.output_names)
     lines = max(1, outputs * min(d, features))
     if explanation.fit is not None and explanation.fit.has_curves:
         lines *= _WITH_CURVE
     shown = min(n, MAX_ROWS, max(1, int(_MOST_LINES[explanation.method] / lines)))
-    computed = account_at(explanation, range(shown)) if account else None
-    rows = [_row(explanation, row, computed and computed.at([row]), features) for row in range(shown)]
+    account = explanation.contributions.at(range(shown)) if of == "contributions" else None
+    if not of and leading(explanation) == "contributions":
+        account = account_at(explanation, range(shown))
+    rows = [_row(explanation, row, account and account.at([row]), features, of) for row in range(shown)]
+    views = [output["view"] for row in rows for output in row["outputs"]]
+    whole = requested(explanation, "contributions") or account
     return {
         "title": title_of(explanation),
         "hidden": (),
-        "method": method_line(explanation)
-        + account_line(explanation, requested(explanation, "contributions") or computed),
+        "method": method_line(explanation) if whole is None else account_line(explanation, whole),
         "sampled": explanation.method == "sampled",
+        "is_rule": bool(explanation.certificates),
         "meaning": meaning(explanation),
+        "usual": usual_is(explanation),
         "rows": rows,
-        "accounts": any(output["account"] for row in rows for output in row["outputs"]),
-        "estimates": any(output["view"].estimates_account for row in rows for output in row["outputs"]),
+        "accounts": account is not None,
+        "estimates": account is not None and any(view.sampled for view in views),
         "curves": any(any(output["curves"]) for row in rows for output in row["outputs"]),
         "several": n > 1,
         "plain": False,
         "hides": explanation.provenance.get("base", ""),
         "photos": [photo_of(one) for _, one in drawn_parts(explanation)],
-        "warnings": _gathered_warnings(explanation) if n > 1 else [],
+        "warnings": _gathered_warnings(explanation, "" if account is None else "coefficients")
+        if n > 1
+        else [],
         "omitted": count(n - shown, "further row") if n > shown else "",
         "facts": facts_of(explanation),
     }
@@ -184,11 +191,15 @@ def facts_of(explanation: Explanation) -> list[tuple[str, str]]:
     return fact_texts(explanation.provenance, DRAWN, LONGEST_FACT)
 
 
-def _gathered_warnings(explanation: Explanation) -> list[str]:
-    """Return the kinds of warnings of many rows, each once with the number of rows that it concerns."""
+def _gathered_warnings(explanation: Explanation, hidden: str) -> list[str]:
+    """Return the kinds of warnings of many rows, each once with the number of rows that it concerns.
+
+    Those about the ``hidden`` reading alone are left out.
+    """
     n = len(explanation)
     by_code: dict[str, list[tuple[str, ...]]] = {}
-    for record in explanation.row_warnings:
+    for whole in explanation.row_warnings:
+        record = [warning for warning in whole if not hidden or warning.reading != hidden]
         for code in dict.fromkeys(warning.code for warning in record):
             by_code.setdefault(code, []).append(tuple(w.sentence for w in record if w.code == code))
     # sentences with numbers of their rows are gathered by their kind
@@ -204,39 +215,58 @@ def _gathered_warnings(explanation: Explanation) -> list[str]:
 # -- one row -------------------------------------------------------------------------------------------------
 
 
-def _row(explanation: Explanation, row: int, account: Contributions | None, features: int) -> dict[str, Any]:
+def _row(
+    explanation: Explanation, row: int, account: Contributions | None, features: int, of: str
+) -> dict[str, Any]:
     view, first = view_row(explanation, row, features, account=account), main_output(explanation, row)
-    drawn = coloured(explanation, row, view) if "base" in explanation.provenance else explanation[row]
-    few = len(view.outputs) <= MAX_OPEN_OUTPUTS
     largest = next(output for output in view.outputs if output.position == first)
     named = "" if len(view.outputs) == 1 else f" ({largest.title})"
     fit = f", R² {largest.r2}" if largest.r2 and largest.base is None else ""
-    line = largest.lines[0] if largest.lines else None
-    reason = f"; largest: {line.condition if largest.base is None else line.holds}" if line else ""
+    reason = f"; largest: {largest.lines[0].named}" if largest.lines else ""
+    shows_both = account is not None and not of and requested(explanation, "coefficients") is not None
+    lime = view_row(explanation, row, features) if shows_both else None
     return {
         "view": view,
         "summary": f"prediction {number(largest.prediction)}{named}{fit}{reason}",
-        "outputs": [
-            {
-                "view": output,
-                "open": few or output.position == first,
-                "scale": _scale(output.lines),
-                "account": _account(output),
-                "texts": output.texts(),
-                "curves": _sparklines(explanation, row, output.position, output.lines),
-                "drawings": [
-                    {
-                        "part": name,
-                        "pieces": shortened(pieces(one, 0, output.position), _LONGEST_TEXT),
-                        "tint": tinted_image(one, 0, output.position),
-                        "lanes": drawn_lanes(one, 0, output.position),
-                    }
-                    for name, one in drawn_parts(drawn)
-                ],
-            }
-            for output in view.outputs
-        ],
+        "outputs": _outputs(explanation, row, view, first),
+        # LIME's coefficients, which are folded beside contributions
+        "lime": lime
+        and {
+            "view": lime,
+            "whose": whose_surrogate(explanation),
+            "outputs": _outputs(explanation, row, lime, first, draws=False),
+        },
     }
+
+
+def _outputs(
+    explanation: Explanation, row: int, view: RowView, first: int, *, draws: bool = True
+) -> list[dict[str, Any]]:
+    """What the template needs of a view's outputs; ``draws`` states whether the input is drawn too."""
+    drawn = coloured(explanation, row, view) if "base" in explanation.provenance else explanation[row]
+    few = len(view.outputs) <= MAX_OPEN_OUTPUTS
+    return [
+        {
+            "view": output,
+            "open": few or output.position == first,
+            "scale": _scale(output.lines),
+            "account": _account(output),
+            "texts": output.texts() if output.base is None else [],
+            "curves": _sparklines(explanation, row, output.position, output.lines)
+            if output.base is None
+            else [],
+            "drawings": [
+                {
+                    "part": name,
+                    "pieces": shortened(pieces(one, 0, output.position), _LONGEST_TEXT),
+                    "tint": tinted_image(one, 0, output.position),
+                    "lanes": drawn_lanes(one, 0, output.position),
+                }
+                for name, one in (drawn_parts(drawn) if draws else ())
+            ],
+        }
+        for output in view.outputs
+    ]
 
 
 def _scale(lines: Sequence[Line]) -> Scale:
@@ -247,18 +277,17 @@ def _scale(lines: Sequence[Line]) -> Scale:
 
 
 def _account(output: OutputView) -> list[dict[str, Any]]:
-    """Bars from the base to the prediction, one a line, with marks at what a value adds alone and last."""
+    """Bars from the base to the prediction, one a line, with their error bars."""
     if output.base is None:
         return []
     sizes, (texts, _) = output.shares(), output.account_texts()
     starts = (output.base + np.concatenate([[0.0], np.cumsum(sizes)])).tolist()
     shares = [line.share for line in output.lines if line.share is not None]
-    marks = [[start + end for end in share.ends] for start, share in zip(starts, shares, strict=False)]
     whiskers = [
         [start + share.value + side * share.reach for side in (-1, 1) if share.reach]
         for start, share in zip(starts, shares, strict=False)
     ]
-    ends = [*starts, *(end for some in (*marks, *whiskers) for end in some if np.isfinite(end))]
+    ends = [*starts, *(end for some in whiskers for end in some if np.isfinite(end))]
     scale = Scale(min(ends), max(ends), 0, 99)
 
     def between(places: list[list[float]], i: int) -> tuple[float, float] | None:
@@ -270,7 +299,6 @@ def _account(output: OutputView) -> list[dict[str, Any]]:
             "error": error,
             "sign": "p" if size > 0 else "m",
             "bar": size and scale.between(start, start + size),
-            "marks": between(marks, i),
             "whisker": between(whiskers, i),
             "start": scale.position(start),
         }

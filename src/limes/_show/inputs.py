@@ -19,9 +19,10 @@ import numpy as np
 from limes._arrays import DIFFERENCE_ROUNDING
 from limes._checks import check_choice, did_you_mean, is_count
 from limes._explanation.attribution import changed
+from limes._explanation.fit import leading
 from limes._explanation.json import MAX_PIXELS, from_data_url, labels_from_data_url
 from limes._explanation.selection import by_size
-from limes._explanation.view import output_position, with_outputs
+from limes._explanation.view import in_contributions, output_position, with_outputs
 from limes._explanation.wording import number, shorten
 from limes._show.axes import LOWERS, RAISES, axes_or_new, sign_colour
 from limes.exceptions import InputError
@@ -362,16 +363,21 @@ def framing_of(facts: Mapping[str, Any]) -> Framing:
 def mask(
     explanation: Explanation, output: str | int | None, top: int, sign: str, of: str, part: str | None
 ) -> Bools:
-    explanation = part_of(explanation, part, "image")
+    explanation = part_of(_shown_first(explanation), part, "image")
     view = image_view(explanation, output_position(explanation, output))
     return np.asarray(np.isin(_labels_on(explanation, view, of), view.top(top, sign)))
 
 
 def heatmap(explanation: Explanation, output: str | int | None, of: str, part: str | None) -> Floats:
-    explanation = part_of(explanation, part, "image")
+    explanation = part_of(_shown_first(explanation), part, "image")
     view = image_view(explanation, output_position(explanation, output))
     labels = _labels_on(explanation, view, of)
     return np.where(labels >= 0, view.values[labels], np.nan)
+
+
+def _shown_first(explanation: Explanation) -> Explanation:
+    """The explanation with what pictures draw: contributions, if it can have them."""
+    return in_contributions(explanation) if leading(explanation) == "contributions" else explanation
 
 
 def _labels_on(explanation: Explanation, view: ImageView, of: str) -> Ints:

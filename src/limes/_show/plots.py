@@ -6,24 +6,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from limes._checks import check_choice, did_you_mean
-from limes._explanation.fit import account_at
+from limes._explanation.explanation import READINGS
+from limes._explanation.fit import leading
 from limes._explanation.selection import by_feature, by_size, feature_names_of, name_positions, single_row
 from limes._explanation.view import (
     OutputView,
     bar_units,
     in_contributions,
     in_differences,
+    is_probability,
     output_position,
     output_title,
     row_label,
     slope_facts,
     view_row,
+    whose_surrogate,
 )
 from limes._explanation.wording import (
     CONFIDENCE,
@@ -67,15 +70,18 @@ from limes._show.axes import (
 from limes._show.effects import draw_effect, draw_effects, quantity_of
 from limes._show.inputs import draw_image, draw_text, part_of, pieces, side_by_side
 from limes._show.series import draw_series
-from limes._show.waterfall import account_steps, account_to_draw, draw_steps, surrogate_steps
+from limes._show.waterfall import account_steps, draw_steps, surrogate_steps
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
     from limes._arrays import Floats, Objects
     from limes._explanation import Explanation
+    from limes._explanation.attribution import Contributions
+    from limes._explanation.view import Line
 
 
 @dataclass(frozen=True)
@@ -87,10 +93,11 @@ class Plots:
     output : name or position
         The default is the positive class of two, else the output with the largest prediction: of the row, or
         in the mean of all rows.
-    of : "coefficients" or "contributions"
-        LIME's coefficients, or shares of the predictions; see ``explanation.contributions``.
+    of : "contributions" or "coefficients"
+        Contributions to the prediction, the default where the explanation can have them; or LIME's
+        coefficients.
     max_features : int
-        Most features that are drawn, those with the largest coefficients.
+        Most features that are drawn, those with the largest numbers.
     part : name
         The text, series or image that is drawn, of several inputs; the first unless given.
     ax : matplotlib Axes
@@ -104,9 +111,10 @@ class Plots:
     """
 
     explanation: Explanation
-    of: str = "coefficients"  # what is drawn, unless a picture has its own
+    of: str = ""  # what is drawn, unless a picture has its own; "": what speaks first
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "of", self.of or leading(self.explanation))
         object.__setattr__(self, "explanation", in_differences(self.explanation))
 
     def __call__(self, **options: Any) -> Axes:
@@ -131,13 +139,15 @@ class Plots:
         max_features: int = 10,
         **options: Unpack[Options],
     ) -> Axes:
-        """Draw the largest coefficients, or contributions: of one row as signed bars, of many as mean sizes.
+        """Draw the largest contributions, or coefficients: of one row as signed bars, of many as mean sizes.
+
+        Contributions of features that are not drawn have a bar of their sum.
 
         Parameters
         ----------
         row : int
             Position of one row. The default is the only row, or else all rows together: mean absolute
-            coefficients, with lines from the 10 % to the 90 % quantile over rows.
+            contributions, with lines from the 10 % to the 90 % quantile over rows.
         output, of, max_features, ax, names, title, unit
             See `Plots`.
 
@@ -151,21 +161,25 @@ class Plots:
         canvas = self._canvas(options)
         if row is None and len(self.explanation) > 1:
             return _mean_bar(_measured(_one_output(self.explanation, output), of), of, max_features, canvas)
-        one = _measured(_one_row(self.explanation, row or 0, output), of)
+        one = _one_row(self.explanation, row or 0, output)
         axes = canvas.line_axes(one, max_features)
-        view = view_row(one, 0, max_features).outputs[0]
-        values = np.array([line.drawn for line in view.lines])
+        view = view_row(one, 0, max_features, account=_account(one, of)).outputs[0]
+        bars = [(_name(canvas, line), line.drawn, line.reach) for line in view.lines]
+        if of == "contributions" and view.others():
+            bars.append((view.others(), view.shares()[-1], 0.0))
+        names, values = [name for name, _, _ in bars], np.array([size for _, size, _ in bars])
         positions = np.arange(len(values))
         drawn = np.where(np.isfinite(values), values, np.nan)
         axes.barh(positions, drawn, height=0.68, color=[*map(sign_colour, values)], zorder=2)
         if view.sampled:
-            reach = [CONFIDENCE * line.drawn_error for line in view.lines]
+            reach = [reach for _, _, reach in bars]
             error_bars(axes, values, positions, xerr=reach, elinewidth=1.1, capsize=2.5)
-        name_lines(axes, [canvas.condition(line) for line in view.lines])
+        name_lines(axes, names)
         errors = ", with 95 % error bars" if view.sampled else ""
-        hidden = f"\n{count(view.omitted, 'smaller one')} not shown" if view.omitted else ""
-        label = f"{_WORDS[of]}{_per(one)}{errors}{hidden}"
-        signed_frame(axes, canvas.with_unit(label))
+        hidden = of == "coefficients" and view.omitted
+        more = f"\n{count(view.omitted, 'smaller one')} not shown" if hidden else ""
+        signed_frame(axes, canvas.with_unit(f"{_words(one, of)}{_per(one, of)}{errors}{more}"))
+        _in_percent(axes.xaxis, one, of)
         self._title_row(axes, row or 0, view, canvas)
         return axes
 
@@ -176,14 +190,22 @@ class Plots:
         output: str | int | None = None,
         *,
         max_features: int = 10,
+        ends: bool = False,
         **options: Unpack[Options],
     ) -> Axes:
-        """Draw how the features' contributions add up, from the average around the row to its prediction.
+        """Draw how the features' contributions add up, from what is usual to the row's prediction.
 
-        The thin line below a bar reaches from what the feature adds alone to what it adds last: where these
-        are apart it interacts with others. Estimated ones have error bars of 1.96 standard errors to each
-        side. Where there are no contributions the surrogate's coefficients are drawn, and what they miss;
-        slopes count from the columns' means there. The parameters are those of `Plots`.
+        Estimated ones have error bars of 1.96 standard errors to each side. Where the explanation cannot have
+        contributions the surrogate's coefficients are drawn, and what they miss; slopes count from the
+        columns' means there. The parameters are those of `Plots`.
+
+        Parameters
+        ----------
+        row, output, max_features, ax, names, title, unit
+            See `Plots`.
+        ends : bool
+            Draw a thin line below each bar, from what the feature adds alone, before all others, to what it
+            adds last: where these are apart it interacts with others. Exact contributions have them.
 
         Raises
         ------
@@ -194,17 +216,20 @@ class Plots:
         one = _one_row(self.explanation, row, output)
         if one.certificates:
             raise InputError("a sparse explanation is a rule: print explanation.rule(), or draw plot.bar()")
-        view = view_row(one, 0, len(one.feature_names), account=account_to_draw(one)).outputs[0]
+        of = self.of
+        view = view_row(one, 0, len(one.feature_names), account=_account(one, of)).outputs[0]
         if view.base is None:
             steps = surrogate_steps(one, view, max_features, canvas)
         else:
-            steps = account_steps(view, max_features, canvas)
+            steps = account_steps(view, max_features, canvas, ends=ends)
         axes = axes_or_new(canvas.ax, (7.5, 1.4 + 0.34 * len(steps)))
         draw_steps(axes, steps)
         name_lines(axes, [step.name for step in steps])
-        lines = "95 % error bars" if view.estimates_account else "what the value adds alone, and last"
-        below = "" if view.base is None else f"\nthin lines: {lines}"
+        below = "\n95 % error bars" if view.base is not None and view.sampled else ""
+        if ends and view.base is not None and not view.sampled:
+            below = "\nthin lines: what the value adds alone, and last"
         signed_frame(axes, canvas.with_unit(view.title) + below, zero=False)
+        _in_percent(axes.xaxis, one, of)
         self._title_row(axes, row, view, canvas)
         return axes
 
@@ -217,19 +242,22 @@ class Plots:
         max_features: int = 10,
         **options: Unpack[Options],
     ) -> Axes:
-        """Draw the coefficients, or contributions, of all rows, one dot a row, one line a feature.
+        """Draw the contributions, or coefficients, of all rows, one dot a row, one line a feature.
 
-        Dots that would overlap are stacked. Numbers are coloured by their rank among the values of the
-        feature, grey where missing; categories have a colour each, and their names under their dots. The
-        parameters are those of `Plots`.
+        The last line has each row's sum of the contributions that have no line. Dots that would overlap are
+        stacked. Numbers are coloured by their rank among the values of the feature, grey where missing;
+        categories have a colour each, and their names under their dots. The parameters are those of `Plots`.
         """
         of = of or self.of
         canvas = self._canvas(options)
         one = _measured(_one_output(self.explanation, output), of)
         axes = canvas.line_axes(one, max_features, 0.5 if any(map(_has_texts, one.data.T)) else 0.34)
         drawn = _drawn(one)
-        order = by_size(np.abs(drawn).sum(axis=0))[:max_features]
-        values = drawn[:, order]
+        order, rest = by_size(np.abs(drawn).sum(axis=0)), []
+        if of == "contributions" and len(order) > max_features:
+            rest = [drawn[:, order[max_features:]].sum(axis=1)]
+        order = order[:max_features]
+        values = np.column_stack([drawn[:, order], *rest])
         columns = slots(values)
         dots, categories = None, []
         for line, j in enumerate(order):
@@ -239,14 +267,18 @@ class Plots:
             else:
                 shades = ranks(one.data[:, j])
                 dots = number_dots(axes, values[:, line], heights, shades, 14, vmin=0.0, vmax=1.0) or dots
+        for its in rest:
+            heights = len(order) + stacked_heights(columns[:, len(order)])
+            axes.scatter(its, heights, s=14, color=UNKNOWN, linewidths=0, zorder=3)
         if dots is not None:
             colour_bar(axes, dots, "the row's own value (rank)", ("low", "high"))
-        name_lines(axes, [canvas.feature(one.feature_names[j]) for j in order])
+        name_lines(axes, [*_features(canvas, one, order), *[_others(one, len(order))] * len(rest)])
         for line, middles in categories:
             _write_categories(axes, line, middles)
-            axes.set_ylim(len(order) - 0.35, -0.5)
-        label = f"{_WORDS[of]}{_per(one)}, one dot a row"
-        signed_frame(axes, canvas.with_unit(label + _omitted(one, len(order))))
+            axes.set_ylim(len(order) + len(rest) - 0.35, -0.5)
+        label = f"{_words(one, of)}{_per(one, of)}, one dot a row"
+        signed_frame(axes, canvas.with_unit(label + ("" if rest else _omitted(one, len(order)))))
+        _in_percent(axes.xaxis, one, of)
         canvas.write_title(axes, *_rows_title(one, of))
         return axes
 
@@ -259,7 +291,7 @@ class Plots:
         max_features: int = 10,
         **options: Unpack[Options],
     ) -> Axes:
-        """Draw the coefficients, or contributions, of all rows as colours, rows by falling prediction.
+        """Draw the contributions, or coefficients, of all rows as colours, rows by falling prediction.
 
         Colours are full at the 99 % quantile of their sizes. Up to 30 rows are named. The parameters are
         those of `Plots`.
@@ -286,7 +318,7 @@ class Plots:
         axes.plot(np.arange(len(rows)), heights, color=ink(), linewidth=1.2)
         if len(rows) == 1:
             axes.plot([0], heights, marker="o", color=ink(), markersize=3)
-        names = shortened_names(axes, [canvas.feature(one.feature_names[j]) for j in order])
+        names = shortened_names(axes, _features(canvas, one, order))
         places = [-1.1, *range(len(order))]
         axes.set_yticks(places, labels=["prediction", *names], fontsize=10, parse_math=False)
         axes.set_ylim(len(order) - 0.5, -1.75)
@@ -298,8 +330,10 @@ class Plots:
         else:
             axes.set_xticks([])
         write_below(axes, f"{count(len(one), 'row')}, by falling prediction{_omitted(one, len(order))}")
-        label = canvas.with_unit(f"{of[:-1]}{_per(one)}")
-        colour_bar(axes, picture, label, (number(-reach, 2), "0", number(reach, 2)))
+        label = canvas.with_unit(f"{_words(one, of)}{_per(one, of)}")
+        ends_of_bar = (number(unit * side * reach, 2) for unit in [_unit(one, of)] for side in (-1, 1))
+        low, high = ends_of_bar
+        colour_bar(axes, picture, label, (low, "0", high))
         canvas.write_title(axes, *_rows_title(one, of))
         return axes
 
@@ -313,14 +347,15 @@ class Plots:
         of: str | None = None,
         **options: Unpack[Options],
     ) -> Axes:
-        """Draw the coefficient, or contribution, of a feature against its value, one dot a row.
+        """Draw the contribution, or coefficient, of a feature against its value, one dot a row.
 
         Parameters
         ----------
         feature : name or position
             As the table names its column, by the text of that, or by position.
-        color : name or position
-            Another feature, by whose values the dots are coloured.
+        color : name or position, or "auto"
+            Another feature, by whose values the dots are coloured; "auto" is the one that explains most of
+            what rows of like values differ by.
         output, of, ax, names, title, unit
             See `Plots`.
 
@@ -342,12 +377,13 @@ class Plots:
         x, ticks = _places(one.data[:, j])
         axes.axhline(0.0, color=ink(), alpha=0.6, linewidth=0.8, zorder=1)
         plain_frame(axes, 9)
-        if one.method == "sampled" and np.isfinite(reach).all():
+        if reach.any() and np.isfinite(reach).all():
             axes.vlines(x, y - reach, y + reach, color=ink(), alpha=0.18, zorder=1)
         if color is None:
             axes.scatter(x, y, s=18, color=FULL, alpha=0.75, linewidths=0, zorder=3)
         else:
-            by = _feature(one, color)
+            auto = isinstance(color, str) and color == "auto" and "auto" not in one.feature_names
+            by = strongest_partner(one.data, j, y) if auto else _feature(one, color)
             _coloured_dots(axes, x, y, one.data[:, by], canvas.feature(one.feature_names[by]))
         if ticks:
             axes.set_xticks(range(len(ticks)), labels=[shorten(t, 18) for t in ticks], parse_math=False)
@@ -355,7 +391,9 @@ class Plots:
                 turn(axes)
         name = canvas.feature(one.feature_names[j])
         write_below(axes, shorten(name, 60))
-        axes.set_ylabel(canvas.with_unit(f"{of[:-1]}{_per(one)}"), fontsize=9, parse_math=False)
+        label = canvas.with_unit(f"{_words(one, of)}{_per(one, of)}")
+        axes.set_ylabel(label, fontsize=9, parse_math=False)
+        _in_percent(axes.yaxis, one, of)
         head, *rest = _rows_title(one, of)
         canvas.write_title(axes, f"{shorten(name, 30)}, {head}", *rest)
         return axes
@@ -456,8 +494,8 @@ class Plots:
             If the explanation is not of a text.
         """
         of = of or self.of
-        one = _measured(_one_output(self.explanation, output, row=0), of)
-        coloured = pieces(part_of(one, part, "text"), 0, 0)
+        one = _one_output(self.explanation, output, row=0)
+        coloured = pieces(part_of(_measured(one, of), part, "text"), 0, 0)
         if not coloured:
             raise InputError("There is no text to draw; explanations of limes.TextExplainer have one")
         return _titled_input(draw_text(ax, coloured), one, title, of)
@@ -490,9 +528,9 @@ class Plots:
         """
         of = of or self.of
         whole = part_of(_measured(self.explanation, of), part, "series")
-        one = _one_output(whole, output, row=0)
+        one = _one_output(self.explanation, output, row=0)
         position = output_position(whole, output, 0)
-        return _titled_input(draw_series(whole, position, channel, ax, _WORDS[of]), one, title, of)
+        return _titled_input(draw_series(whole, position, channel, ax, _words(one, of)), one, title, of)
 
     def image(
         self,
@@ -556,12 +594,11 @@ class Plots:
         explanation, title = self.explanation, shorten(view.title, 44)
         if len(explanation) > 1 or explanation.ids != (0,):
             title = f"{title}, {shorten(row_label(explanation[row], 0), 24)}"
-        line = view.headline.removeprefix("prediction ") if view.base is not None else view.headline
-        canvas.write_title(axes, title, f"{line} ({'sampled' if view.sampled else 'exact'})")
+        canvas.write_title(axes, title, f"{view.headline} ({'estimated' if view.sampled else 'exact'})")
 
 
 def _refuse_empty(explanation: Explanation) -> None:
-    if explanation.coefficients.values.size == 0:
+    if explanation.data.size == 0:
         raise InputError(
             f"There is nothing to draw: {len(explanation)} rows and "
             f"{len(explanation.feature_names)} features; draw an explanation that has both"
@@ -578,12 +615,59 @@ def _one_row(explanation: Explanation, row: int | str, output: str | int | None)
     return _one_output(single_row(explanation, row), output, row=0)
 
 
-_WORDS = {"coefficients": "coefficient of the surrogate", "contributions": "contribution to the prediction"}
+def _words(one: Explanation, of: str) -> str:
+    """What numbers are, as axes say it; hundredths of probabilities."""
+    if of == "contributions":
+        points = ", percentage points" if is_probability(one) else ""
+        return f"contribution to {output_title(one, 0).replace('prediction', 'the prediction')}{points}"
+    if one.certificates:
+        return "weight in the rule"
+    return f"{whose_surrogate(one).removesuffix(chr(39) + 's')} coefficient"
+
+
+def _unit(one: Explanation, of: str) -> float:
+    return 100.0 if of == "contributions" and is_probability(one) else 1.0
+
+
+def _in_percent(axis: Axis, one: Explanation, of: str) -> None:
+    """Write numbers along an axis in hundredths, where they are contributions to a probability."""
+    from matplotlib.ticker import PercentFormatter
+
+    if _unit(one, of) != 1.0:
+        axis.set_major_formatter(PercentFormatter(1.0, symbol=""))
+
+
+def _name(canvas: Canvas, line: Line) -> str:
+    """What a line is called: the value that contributes, or the condition of a coefficient."""
+    return canvas.condition(line if line.share is None else replace(line, condition=line.holds))
+
+
+def _features(canvas: Canvas, one: Explanation, order: Any) -> list[str]:
+    return [canvas.feature(one.feature_names[j]) for j in order]
+
+
+def _others(one: Explanation, shown: int) -> str:
+    hidden = len(one.feature_names) - shown
+    return f"sum of {count(hidden, 'other')}"
 
 
 def _measured(explanation: Explanation, of: str) -> Explanation:
-    check_choice("of", of, tuple(_WORDS))
-    return explanation if of == "coefficients" else in_contributions(explanation)
+    check_choice("of", of, READINGS)
+    return explanation if of == "coefficients" else in_contributions(_with_account(explanation))
+
+
+def _account(one: Explanation, of: str) -> Contributions | None:
+    check_choice("of", of, READINGS)
+    return _with_account(one).contributions if of == "contributions" else None
+
+
+def _with_account(explanation: Explanation) -> Explanation:
+    """The same; an InputError says what to pass where it has no contributions."""
+    try:
+        explanation.contributions  # noqa: B018 - computed here
+    except InputError as error:
+        raise InputError(f"{error}; or pass of='coefficients', LIME's") from error
+    return explanation
 
 
 def _feature(explanation: Explanation, feature: Any) -> int:
@@ -594,10 +678,9 @@ def _feature(explanation: Explanation, feature: Any) -> int:
 
 
 def _titled_input(axes: Axes, one: Explanation, title: str | None, of: str) -> Axes:
-    account = account_at(one, [0]) if of == "contributions" else None
-    view = view_row(one, 0, 1, account=account).outputs[0]
+    view = view_row(one, 0, 1, account=_account(one, of)).outputs[0]
     head = shorten(view.title, 48) if title is None else title
-    wrapped_title(axes, head, f"{view.headline} ({one.method})")
+    wrapped_title(axes, head, f"{view.headline} ({'estimated' if view.sampled else 'exact'})")
     return axes
 
 
@@ -606,8 +689,8 @@ def _drawn(explanation: Explanation) -> Floats:
     return np.asarray(explanation.coefficients.values * bar_units(explanation))
 
 
-def _per(explanation: Explanation) -> str:
-    return " per standard deviation" if slope_facts(explanation) else ""
+def _per(explanation: Explanation, of: str) -> str:
+    return " per standard deviation" if of == "coefficients" and slope_facts(explanation) else ""
 
 
 # Pictures of shap and lime, and their counterparts
@@ -632,15 +715,22 @@ _LABELLED = 30  # rows that are named under a heat map
 def _mean_bar(one: Explanation, of: str, max_features: int, canvas: Canvas) -> Axes:
     axes = canvas.line_axes(one, max_features)
     sizes = np.nan_to_num(np.abs(_drawn(one)), posinf=0.0)
-    order = by_size(sizes.mean(axis=0))[:max_features]
-    low, high = np.quantile(sizes[:, order], [_LOW, _HIGH], axis=0)
-    lines = np.arange(len(order))
-    axes.barh(lines, sizes.mean(axis=0)[order], height=0.66, color=FULL, alpha=0.75, zorder=2)
-    axes.hlines(lines, low, high, color=ink(), linewidth=1.2, zorder=3)
-    axes.scatter([*low, *high], [*lines, *lines], marker="|", s=40, color=ink(), linewidths=1.2, zorder=3)
-    name_lines(axes, [canvas.feature(one.feature_names[j]) for j in order])
-    label = f"mean |{of[:-1]}|{_per(one)} of {count(len(one), 'row')}; lines: 10 % to 90 % of the rows"
-    signed_frame(axes, canvas.with_unit(label + _omitted(one, len(order))))
+    order, names = by_size(sizes.mean(axis=0)), []
+    if of == "contributions" and len(order) > max_features:
+        sizes = np.column_stack([sizes, sizes[:, order[max_features:]].sum(axis=1)])
+        names = [_others(one, max_features)]
+    order = order[:max_features]
+    lines = np.append(order, sizes.shape[1] - 1) if names else order
+    low, high = np.quantile(sizes[:, lines], [_LOW, _HIGH], axis=0)
+    at = np.arange(len(lines))
+    axes.barh(at, sizes.mean(axis=0)[lines], height=0.66, color=FULL, alpha=0.75, zorder=2)
+    axes.hlines(at, low, high, color=ink(), linewidth=1.2, zorder=3)
+    axes.scatter([*low, *high], [*at, *at], marker="|", s=40, color=ink(), linewidths=1.2, zorder=3)
+    name_lines(axes, [*_features(canvas, one, order), *names])
+    what = f"mean |{_words(one, of)}|{_per(one, of)}"
+    label = f"{what} of {count(len(one), 'row')}; lines: 10 % to 90 % of the rows"
+    signed_frame(axes, canvas.with_unit(label + ("" if names else _omitted(one, len(order)))))
+    _in_percent(axes.xaxis, one, of)
     canvas.write_title(axes, *_rows_title(one, of))
     return axes
 
@@ -653,7 +743,8 @@ def _omitted(explanation: Explanation, shown: int) -> str:
 def _rows_title(explanation: Explanation, of: str) -> tuple[str, ...]:
     """Return what is explained, and of coefficients the median R² of some rows."""
     n = len(explanation)
-    title = f"{shorten(output_title(explanation, 0), 36)}, {count(n, 'row')} ({explanation.method})"
+    how = "exact" if explanation.method == "exact" else "estimated"
+    title = f"{shorten(output_title(explanation, 0), 36)}, {count(n, 'row')} ({how})"
     if of == "contributions":
         return (title,)
     some = explanation[:: max(1, -(-n // _FITS))].fidelity
@@ -702,6 +793,49 @@ def _coloured_dots(axes: Axes, x: Floats, y: Floats, cells: Objects, name: str) 
     for label, colour, rows in groups:
         axes.scatter(x[rows], y[rows], s=18, color=colour, linewidths=0, label=shorten(label, 24), zorder=3)
     legend(axes, title=shorten(name, 30), title_fontsize=9)
+
+
+# Rows of like values of a feature, about; most groups of these
+_ALIKE, _MOST_SLICES = 15, 10
+
+
+def strongest_partner(data: Objects, j: int, y: Floats) -> int:
+    """The column other than j that explains most of what y, (n,), varies by among rows of like values of j.
+
+    Rows are sliced by column j. In each slice the variance that a line in the ranks of another column
+    explains, or the means of its categories, counts less what as many random numbers would.
+    """
+    alike = _categories(data[:, j]) if _has_texts(data[:, j]) else ranks(data[:, j])
+    slices = min(_MOST_SLICES, max(1, len(y) // _ALIKE))
+    of_slice = alike if _has_texts(data[:, j]) else np.floor(np.nan_to_num(alike, nan=-1.0) * slices)
+    gains = np.full(data.shape[1], -np.inf)
+    for k in range(data.shape[1]):
+        if k != j:
+            named = _has_texts(data[:, k])
+            other = _categories(data[:, k]) if named else np.nan_to_num(ranks(data[:, k]), nan=-0.5)
+            gains[k] = sum(
+                _gain(other[rows], y[rows], named=named)
+                for rows in (of_slice == one for one in np.unique(of_slice))
+            )
+    return int(gains.argmax())
+
+
+def _categories(cells: Objects) -> Floats:
+    return np.unique([cell(value) for value in cells.tolist()], return_inverse=True)[1].astype(float)
+
+
+def _gain(x: Floats, y: Floats, *, named: bool) -> float:
+    """The squares that x explains of y, less those that numbers without a relation would."""
+    rest = y - y.mean()
+    total = float(rest @ rest)
+    if named:
+        groups = np.unique(x, return_inverse=True)[1]
+        sums, counts = np.bincount(groups, rest), np.bincount(groups)
+        explained, freedom = float((sums**2 / counts).sum()), len(counts) - 1
+    else:
+        away = x - x.mean()
+        explained, freedom = float((away @ rest) ** 2 / ((away @ away) or 1.0)), 1
+    return explained - total * freedom / max(len(y) - 1, 1)
 
 
 def _has_texts(cells: Objects) -> bool:

@@ -29,7 +29,7 @@ import json
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,13 +40,16 @@ from limes._diagnostics.context import ExactSource
 from limes._diagnostics.diagnosis import Diagnosis, diagnose
 from limes._explanation import Explanation
 from limes._explanation.attribution import requested
-from limes._explanation.fit import account_at
+from limes._explanation.fit import account_at, leading
 from limes._explanation.rules import certificate_sentences
 from limes._explanation.view import (
+    account_line,
     coloured,
     fit_remark,
     headlined_rule,
     in_differences,
+    in_their_place,
+    is_probability,
     meaning,
     method_line,
     output_title,
@@ -54,6 +57,7 @@ from limes._explanation.view import (
     shown_outputs,
     slope_deviations,
     slope_facts,
+    usual_is,
     view_row,
     warnings_of,
     what_holds,
@@ -70,6 +74,9 @@ from limes.exceptions import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from limes._explanation.attribution import Contributions
+    from limes._warnings import RowWarning
 
 # In the order in which they are run
 _SCRIPTS = ("data", "wording", "drawing", "items", "row", "compare", "overview", "list", "report")
@@ -187,8 +194,6 @@ MOST_ROWS, MOST_SLOW_ROWS = 10_000, 50
 # Largest number of numbers of effects, unless asked for; largest number of names of cells
 _MOST_EFFECTS, _MOST_CELL_TEXTS = 1_000_000, 20_000
 _BLOCK = 500
-# Rows whose contributions are computed together
-_ACCOUNTS = 50
 # A column with more distinct values is stored as numbers, if it has nothing else
 _FEW_VALUES = 256
 # float32 and float64 hold whole numbers up to these
@@ -207,13 +212,14 @@ class _Content:
         self, name: str, diagnosis: Diagnosis | None, bandwidths: bool | None, effects: bool | None
     ) -> dict[str, Any]:
         e = self.explanation
-        outputs = shown_outputs(e)
+        outputs, account = shown_outputs(e), self._computed
         few = len(e) <= (MOST_ROWS if e.fit is not None and e.fit.is_quick else MOST_SLOW_ROWS)
         rules = [(headlined_rule(one), tuple(certificate_sentences(one))) for one in e.certificates]
         return {
             "name": one_line(name),
             "title": title_of(e),
-            "method": method_line(e),
+            "method": method_line(e) if account is None else account_line(e, account),
+            "limeMethod": method_line(e),
             "meaning": meaning(e),
             "sampled": e.method == "sampled",
             "facts": facts_of(e),
@@ -223,13 +229,18 @@ class _Content:
             "outputs": [output_title(e, k) for k in outputs],
             **self._numbers(outputs),
             **self._slopes(),
-            "remarks": self._remarks(outputs),
-            "account": self._account(outputs, few),
-            "warnings": self.packer.coded_lists([warnings_of(e, record) for record in e.row_warnings]),
+            "remarks": self._remarks(outputs) if self._has_lime else None,
+            "labels": [output_title(e, k)[2:-1] if is_probability(e) else "" for k in outputs],
+            "account": None if account is None else self._account(outputs, account),
+            "warnings": self._warnings(e.row_warnings if account is None else e.contributions.row_warnings),
+            "lime": self._has_lime,
+            "limeWarnings": self._warnings(e.coefficients.row_warnings if self._has_lime else [()] * len(e)),
             "conditions": [self.packer.coded(column, one_line) for column in zip(*e.conditions, strict=True)],
             "data": [self._column(j) for j in range(len(e.feature_names))],
-            "effects": self._effects(outputs, few if effects is None else effects, limited=effects is None),
-            "curves": self._curves(outputs, few if bandwidths is None else bandwidths),
+            "effects": self._effects(outputs, few if effects is None else effects, limited=effects is None)
+            if self._has_lime
+            else None,
+            "curves": self._curves(outputs, (self._has_lime and few) if bandwidths is None else bandwidths),
             "rules": rules,
             "findings": None if diagnosis is None else self._findings(diagnosis),
             "item": self._item(outputs),
@@ -244,6 +255,8 @@ class _Content:
 
     def _numbers(self, outputs: list[int]) -> dict[str, Any]:
         e = self.explanation
+        if not self._has_lime and self._computed is not None:
+            e = in_their_place(e, self._computed)
 
         def rows_last(array: Any) -> Any:
             chosen = with_outputs(array, e)[..., outputs]
@@ -261,28 +274,35 @@ class _Content:
             "fidelityErrors": rows_last(e.fidelity_errors) if e.fidelity_errors.any() else None,
         }
 
-    def _account(self, outputs: list[int], wanted: bool) -> dict[str, Any] | None:
-        """Return the contributions of all rows; None where they are shown on request only."""
+    @cached_property
+    def _computed(self) -> Contributions | None:
+        """The contributions of all rows; None where coefficients speak first, or the model has none."""
+        if leading(self.explanation) == "coefficients":
+            return None
+        try:
+            return self.explanation.contributions
+        except InputError:  # a warning of the rows says why
+            return None
+
+    @property
+    def _has_lime(self) -> bool:
+        """Whether coefficients were asked for: the page shows no others."""
+        return self._computed is None or requested(self.explanation, "coefficients") is not None
+
+    def _warnings(self, rows: Sequence[Sequence[RowWarning]]) -> Any:
+        return self.packer.coded_lists([warnings_of(self.explanation, record) for record in rows])
+
+    def _account(self, outputs: list[int], account: Contributions) -> dict[str, Any]:
         e, packer = self.explanation, self.packer
-        parts = []
-        for start in range(0, len(e), _ACCOUNTS):
-            rows = range(start, min(start + _ACCOUNTS, len(e)))
-            part = account_at(e, rows) if wanted or requested(e, "contributions") is not None else None
-            if part is None:
-                return None
-            parts.append(part)
 
         def rows_last(name: str) -> Floats:
-            array = np.concatenate([with_outputs(getattr(part, name), e) for part in parts])
+            array = with_outputs(getattr(account, name), e)
             return np.moveaxis(array[..., outputs], (0, -1), (-1, 0))
 
         values, errors = rows_last("values"), rows_last("standard_errors")
-        scale = np.abs(values).max(axis=1, keepdims=True, initial=0.0)
-        ends = [np.clip(rows_last(name), -7.9 * scale, 7.9 * scale) for name in ("alone", "last")]
-        calls = np.concatenate([part.calls for part in parts])
-        additive = e.fit is not None and e.fit.is_quick and e.fit.has_curves
         return {
             "where": where_base_is(e),
+            "usual": usual_is(e),
             "shown": [
                 packer.coded(what_holds(e, i, j) for i in range(len(e))) for j in range(values.shape[1])
             ]
@@ -292,13 +312,7 @@ class _Content:
             "baseErrors": packer.numbers(of_base) if (of_base := rows_last("base_errors")).any() else None,
             "values": packer.numbers(values),
             "errors": packer.numbers(errors) if errors.any() else None,
-            "scales": packer.numbers(scale),
-            "alone": packer.shares(ends[0], scale),
-            "last": packer.shares(ends[1], scale),
-            "calls": packer.codes(calls) if calls.any() else None,
-            "additive": packer.numbers(np.moveaxis(with_outputs(e.additive_fidelity, e)[:, outputs], 0, -1))
-            if additive
-            else None,
+            "calls": packer.codes(account.calls) if account.calls.any() else None,
         }
 
     def _slopes(self) -> dict[str, Any]:
@@ -340,7 +354,7 @@ class _Content:
         e, packer = self.explanation, self.packer
         if e.fit is None or not e.fit.has_curves:
             return None
-        n, d = e.coefficients.values.shape[:2]
+        n, d = e.data.shape
         counts = [len(effect.cells) for effect in e[:1, :, outputs].effects[:d]]
         if not wanted or (limited and n * len(outputs) * sum(counts) > _MOST_EFFECTS):
             return {"missing": "The report was written without the whole effects of columns."}

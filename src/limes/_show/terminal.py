@@ -13,8 +13,9 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from limes._explanation.attribution import requested
 from limes._explanation.drawing import Card
-from limes._explanation.fit import Effect, Effects, Interaction, account_at
+from limes._explanation.fit import Effect, Effects, Interaction, account_at, leading
 from limes._explanation.selection import by_size
 from limes._explanation.view import (
     AROUND,
@@ -28,6 +29,7 @@ from limes._explanation.view import (
     meaning,
     output_title,
     row_label,
+    usual_is,
     view_row,
 )
 from limes._explanation.wording import (
@@ -166,23 +168,21 @@ def _colour(value: float) -> str:
     return _RAISES if value > 0 else _LOWERS
 
 
-def table(explanation: Explanation, width: int) -> Group:
+def table(explanation: Explanation, width: int, of: str = "") -> Group:
+    """The first row: its contributions, where there are any, or the reading that is named."""
     if len(explanation) == 0:
         return Group(Text(repr(explanation)))
-    view = view_row(
-        explanation, 0, explanation.coefficients.values.shape[1], account=account_at(explanation, [0])
-    )
+    account = explanation.contributions.at([0]) if of == "contributions" else None
+    if not of and leading(explanation) == "contributions":
+        account = account_at(explanation, [0])
+    view = view_row(explanation, 0, len(explanation.feature_names), account=account)
     columns = _fitting([_Column(output) for output in view.outputs], width)
     shown = [column.output for column in columns]
-    with_coefficients = True
     if len(columns) > 1:
-        body, with_coefficients = _several(columns, width), shown[0].base is None
-    elif shown[0].base is not None:
-        body, with_coefficients = _account(shown[0], width)
+        body = _several(columns, width)
     else:
-        body = _single(shown[0], width)
-    remarks = _remarks(explanation, view, shown, with_coefficients=with_coefficients)
-    return Group(*_header(explanation, view, shown), body, *remarks)
+        body = _single(shown[0], width) if account is None else _account(shown[0], width)
+    return Group(*_header(explanation, view, shown), body, *_remarks(explanation, view, shown))
 
 
 class _Column:
@@ -192,9 +192,7 @@ class _Column:
         texts = output.texts(significant=3) if output.base is None else output.account_texts()[0]
         self.output = output
         self.lines = {line.position: line for line in output.lines}
-        self.sizes = {
-            line.position: line.value if line.share is None else line.share.value for line in output.lines
-        }
+        self.sizes = {line.position: line.value for line in output.lines}
         self._texts = dict(zip(self.lines, texts, strict=False))
         # a probability's header says that it is one
         title = output.title[2:-1] if output.title.startswith("P(") else output.title
@@ -228,16 +226,15 @@ def _header(explanation: Explanation, view: RowView, outputs: list[OutputView]) 
     named = row_label(explanation, 0) if len(explanation) > 1 or explanation.ids != (0,) else ""
     if named and len(outputs) > 1:
         yield Text(f"{shorten(named, 60)}:", style="bold")
+        named = ""
     for output in outputs:
-        # "prediction: prediction 199.6" says nothing: a single unnamed output is named by its row
-        if output.title == "prediction":
-            title = row_label(explanation, 0)
-        else:
-            title = f"{named}, {output.title}" if named and len(outputs) == 1 else output.title
-        yield Text.assemble((shorten(title, 44), "bold"), f": {output.headline}")
+        is_titled = output.titled.startswith(f"{output.title}:")
+        head = f"{shorten(named, 44)}{',' if is_titled else ':'} " if named else ""
+        yield Text(f"{head}{output.titled}", style="bold")
     if view.rule:
         yield Text(view.rule, style="bold")
-    yield Text(view.method, style="dim")
+    if view.account is None:
+        yield Text(view.method, style="dim")
 
 
 def _single(output: OutputView, width: int) -> Table:
@@ -262,45 +259,27 @@ def _single(output: OutputView, width: int) -> Table:
     return grid
 
 
-def _account(output: OutputView, width: int) -> tuple[Table, bool]:
-    """One line a feature: what its value contributes; then LIME's condition and coefficient, if they fit.
-
-    Returns whether coefficients fit.
-    """
+def _account(output: OutputView, width: int) -> Table:
+    """One line a feature: the row's value, and what it contributes."""
     lines = output.lines[:MAX_FEATURES]
     shares, (texts, _) = output.shares(lines), output.account_texts(lines)
     reach = largest_size(shares)
-    coefficients = [" ".join(filter(None, text)) for text in output.texts(3, most=MAX_FEATURES)]
-    errors = 0
-    if output.estimates_account:
-        errors = _APART + max(len("± error"), 0, *(len(error) for _, error in texts))
-    widest = min(40, max(width - _ACCOUNT - errors, _LEAST_NAME))
+    title = "contribution, points" if output.is_probability else "contribution"
+    errors = _APART + max(len("± error"), 0, *(len(error) for _, error in texts)) if output.sampled else 0
+    widest = min(48, max(width - _ACCOUNT - len(title) + len("contribution") - errors, _LEAST_NAME))
     names = [shorten_condition(line.holds, line.feature, widest) for line in lines]
     names += [output.others(lines)] * (len(shares) - len(lines))
-    conditions = [shorten_condition(line.condition, line.feature, 32) for line in lines]
-    room = width - _ACCOUNT - errors - max(map(len, names))
     grid = numbers_table()
     grid.add_column("value" if output.where == AROUND else "shown", min_width=10)
-    grid.add_column("contribution", justify="right", no_wrap=True)
-    if output.estimates_account:
+    grid.add_column(title, justify="right", no_wrap=True)
+    if output.sampled:
         grid.add_column("± error", no_wrap=True)
     grid.add_column("lowers" + " " * (2 * _HALF_BAR - 11) + "raises", no_wrap=True)
-    # what the row has is not cut for LIME's condition, which says nearly the same, and its coefficient
-    beside: list[tuple[str, list[str]]] = []
-    for title, column in (("coefficient", coefficients), ("condition", conditions)):
-        if title == "condition" and output.where != AROUND:  # what is shown is the condition
-            continue
-        room -= _APART + max(map(len, [title, *column]))
-        if room >= 0:
-            beside.insert(0, (title, column))
-    for title, _ in beside:
-        grid.add_column(Text(title, style="dim"), style="dim", justify=_SIDES[title], no_wrap=True)
-    for i, (name, share, (text, error)) in enumerate(zip(names, shares, texts, strict=True)):
+    for name, share, (text, error) in zip(names, shares, texts, strict=True):
         cells = [Text(name, no_wrap=True, overflow="ellipsis"), Text(text, style=_colour(share))]
-        cells += [Text(error)] if output.estimates_account else []
-        more = [Text(column[i] if i < len(column) else "") for _, column in beside]
-        grid.add_row(*cells, _signed_bar(share, reach), *more)
-    return grid, bool(beside)
+        cells += [Text(error)] if output.sampled else []
+        grid.add_row(*cells, _signed_bar(share, reach))
+    return grid
 
 
 def _several(columns: list[_Column], width: int) -> Table:
@@ -362,27 +341,23 @@ def _signed_bar(value: float, reach: float) -> Text:
     return Text.assemble((left.rjust(_HALF_BAR), _LOWERS), ("│", "dim"), (right.ljust(_HALF_BAR), _RAISES))
 
 
-def _remarks(
-    explanation: Explanation, view: RowView, outputs: list[OutputView], *, with_coefficients: bool
-) -> Iterator[Text]:
+def _remarks(explanation: Explanation, view: RowView, outputs: list[OutputView]) -> Iterator[Text]:
     for warning in view.warnings:
         yield Text(f"! {warning}", style="bold yellow")
-    for output in outputs:
-        yield from _fit_line(output, f"{output.title}: " if len(outputs) > 1 else "")
+    if len(explanation) > 1 and explanation.errors:
+        yield Text(f"! {left_out(explanation)}", style="bold yellow")
     for sentence in view.certificate:
         yield Text(sentence)
-    yield from _legend(explanation, outputs, with_coefficients=with_coefficients)
-    hidden = len(outputs[0].lines) - MAX_FEATURES
-    if hidden > 0 and outputs[0].base is None:
-        yield Text(f"{count(hidden, 'further feature')} in .to_frame()", style="dim")
+    if view.account is None:
+        yield from _about_coefficients(explanation, outputs)
+    else:
+        yield from _about_contributions(explanation, view, outputs)
     if len(outputs) < len(view.outputs):
         yield Text(
             f"{len(outputs)} of {len(view.outputs)} outputs, with the largest predictions; "
             "any other: explanation[..., name]",
             style="dim",
         )
-    if len(explanation) > 1 and explanation.errors:
-        yield Text(f"! {left_out(explanation)}", style="bold yellow")
     if len(explanation) > 1:
         first = row_label(explanation, 0)
         yield Text(
@@ -392,33 +367,26 @@ def _remarks(
         )
 
 
-def _legend(
-    explanation: Explanation, outputs: list[OutputView], *, with_coefficients: bool
+def _about_contributions(
+    explanation: Explanation, view: RowView, outputs: list[OutputView]
 ) -> Iterator[Text]:
-    """What numbers are, and where those are that have no column."""
-    has_account = outputs[0].base is not None
-    if has_account:
-        yield Text(f"contribution: {_what_it_is(outputs)}", style="dim")
-    if with_coefficients:
-        yield Text(f"coefficient: {meaning(explanation)}", style="dim")
-    elif has_account and len(outputs) == 1:
-        yield Text(f"{outputs[0].whose} coefficients: in a wider terminal, or .to_frame()", style="dim")
+    """What the numbers are, and how they were made; where LIME's are."""
+    usual = "" if outputs[0].where != AROUND else f"usual: {usual_is(explanation)}; "
+    error = "; ± is one standard error" if any(output.sampled for output in outputs) else ""
+    yield Text(f"{usual}contributions lead from there to the prediction{error}", style="dim")
+    yield Text(f"how it was made: {view.method}", style="dim")
+    if requested(explanation, "coefficients") is not None or explanation.fit is not None:
+        yield Text("LIME's view: print(explanation.coefficients)", style="dim")
 
 
-def _what_it_is(outputs: list[OutputView]) -> str:
-    where = outputs[0].where
-    what = "what the value adds on average; with the average they add up to the prediction"
-    if where != AROUND:
-        what = f"what it adds on average, starting {where}"
-    errors = any(output.estimates_account for output in outputs)
-    return f"{what}; ± is one standard error" if errors else what
-
-
-def _fit_line(output: OutputView, named: str) -> Iterator[Text]:
-    if output.base is not None:
-        yield Text(f"{named}{output.surrogate_line}", style="dim")
-    elif output.remark:
-        yield Text(f"{named}{output.remark}", style="dim")
+def _about_coefficients(explanation: Explanation, outputs: list[OutputView]) -> Iterator[Text]:
+    for output in outputs:
+        for sentence in filter(None, (output.remark, output.surrogate_line)):
+            yield Text(f"{output.title}: {sentence}" if len(outputs) > 1 else sentence, style="dim")
+    yield Text(f"coefficient: {meaning(explanation)}", style="dim")
+    hidden = len(outputs[0].lines) - MAX_FEATURES
+    if hidden > 0:
+        yield Text(f"{count(hidden, 'further feature')} in .to_frame(of='coefficients')", style="dim")
 
 
 # -- whole effects -------------------------------------------------------------------------------------------

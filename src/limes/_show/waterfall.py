@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes._explanation.fit import account_at
 from limes._explanation.view import OutputView, contributions, slope_facts
 from limes._explanation.wording import count, signed_column
 from limes._show.axes import Canvas, error_bars, ink, sign_colour
-from limes.exceptions import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from limes._explanation import Explanation
-    from limes._explanation.attribution import Contributions
 
 _MARKS: dict[str, Any] = {"color": "#777777", "linewidth": 1.0, "zorder": 3}
 _REST = "#a8842c"  # the step that no coefficient explains
@@ -40,27 +37,17 @@ class WaterfallStep:
         return self.end - self.start
 
 
-def account_to_draw(one: Explanation) -> Contributions | None:
-    """Contributions of one row, computed where that is not declined; None where it has none."""
-    computed = account_at(one, [0])
-    if computed is not None or one.fit is None or not one.fit.shows:
-        return computed
-    try:
-        return one.contributions
-    except InputError:  # too few calls, or no form of them
-        return None
-
-
-def account_steps(view: OutputView, max_features: int, canvas: Canvas) -> list[WaterfallStep]:
+def account_steps(view: OutputView, max_features: int, canvas: Canvas, *, ends: bool) -> list[WaterfallStep]:
     shown = view.lines[:max_features]
     texts, (base, prediction, _) = view.account_texts(shown)
     at = view.base or 0.0
-    steps = [WaterfallStep(view.where.removeprefix("on ").removeprefix("with "), at, at, text=base)]
+    where = view.where.removeprefix("is ").removeprefix("with ")
+    steps = [WaterfallStep(where, at, at, text=base)]
     names = [canvas.condition(replace(line, condition=line.holds)) for line in shown]
     shares = [line.share for line in shown]
     for i, size in enumerate(view.shares(shown)):
         share = shares[i] if i < len(shares) else None
-        marks, reach = ((), 0.0) if share is None else (share.ends, share.reach)
+        marks, reach = ((), 0.0) if share is None else (share.ends if ends else (), share.reach)
         name = names[i] if i < len(names) else view.others(shown)
         steps.append(WaterfallStep(name, at, at + size, sign_colour(size), texts[i][0], marks, reach))
         at += size

@@ -155,18 +155,17 @@ class Column {
   }
 
   place(line, scale, fresh) {
-    const { contribution } = line, shown = contribution || { ...line, text: line.coefficient };
-    text(this.part("condition"), contribution ? `${line.condition}: coefficient ${line.coefficient} ${line.error}` : line.condition);
-    const size = text(this.part("coefficient"), shown.text);
-    if (shown.error) size.append(" ", create("small", shown.error));
+    text(this.part("condition"), page.accounts ? "" : line.condition); // a value has its control above
+    const size = text(this.part("coefficient"), line.text);
+    if (line.error) size.append(" ", create("small", line.error));
     const across = (value) => 50 + 49 * (value / scale || 0);
     const between = (element, from, to) => {
       element.style.left = `${Math.min(across(from), across(to))}%`;
       element.style.width = `${Math.abs(across(from) - across(to))}%`;
     };
-    between(this.part("size"), 0, shown.bar);
-    this.part("size").classList.toggle("lowers", shown.bar < 0);
-    between(this.part("reach"), shown.bar - shown.reach, shown.bar + shown.reach);
+    between(this.part("size"), 0, line.bar);
+    this.part("size").classList.toggle("lowers", line.bar < 0);
+    between(this.part("reach"), line.bar - line.reach, line.bar + line.reach);
     if (fresh) this.write(line.data);
   }
 
@@ -304,7 +303,7 @@ function arrange() {
 
 function showExplanation(answer, question) {
   complain("");
-  const reach = ({ contribution, ...line }) => Math.abs((contribution || line).bar) + (contribution || line).reach;
+  const reach = (line) => Math.abs(line.bar) + line.reach;
   state.scale = Math.max(state.scale, ...answer.lines.map(reach));
   if (state.order) { // the largest first, and then in their places while they change
     const order = page.columns.toSorted((a, b) => reach(answer.lines[b.j]) - reach(answer.lines[a.j]));
@@ -317,10 +316,8 @@ function showExplanation(answer, question) {
   text($("title"), page.outputs[question.output]);
   text($("prediction"), answer.prediction);
   text($("was"), answer.prediction === was ? "" : `the row as picked: ${was}`);
-  for (const name of ["headline", "fit"]) {
-    text($(name), answer[name].replace(/^prediction \S+ /, "")); // which stands above
-    $(name).hidden = !answer[name];
-  }
+  text($("headline"), answer.headline.replace(/^prediction \S+; /, "")); // which stands above
+  $("headline").hidden = !answer.headline;
   const facts = answer.headline ? {} : { "R²": answer.fidelity, surrogate: answer.surrogate, intercept: answer.intercept };
   $("facts").replaceChildren(...Object.entries(facts).filter(([, value]) => value).map(([name, value]) => {
     const pair = create("div");
@@ -380,12 +377,12 @@ async function start() {
   connect();
   try {
     const table = await ask("table");
-    Object.assign(page, { outputs: table.outputs, rows: table.rows });
+    Object.assign(page, { outputs: table.outputs, rows: table.rows, accounts: table.accounts });
     page.columns = table.columns.map((facts, j) => new KINDS[facts.kind](facts, j));
     text($("model"), table.model);
     text($("of-rows"), `of ${table.rows.toLocaleString("en")}`);
     const bars = table.accounts
-      ? `Bars are contributions, red raises and blue lowers the prediction: what the value adds on average; with the average around the row they add up to the prediction. A coefficient of LIME's surrogate: ${table.meaning}`
+      ? `Bars are contributions, red raises and blue lowers the prediction: from what is usual, ${table.usual}, they lead to the prediction`
       : `Bars are coefficients of the surrogate, red raises and blue lowers it: ${table.meaning}`;
     text($("meaning"), `${bars}. Marks above a slider are the edges of the column's bins; the row's bin is coloured.`);
     table.outputs.forEach((title, k) => $("output").append(new Option(title, k)));

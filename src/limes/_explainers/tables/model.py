@@ -405,7 +405,7 @@ class TabularModel:
 
     @cached_property
     def _unseen(self) -> UnseenValues:
-        return UnseenValues.of(self.table, self.family)
+        return UnseenValues.of(self.table, self.family, is_of_both=self.account is self.family)
 
     @cached_property
     def _replaced(self) -> str:

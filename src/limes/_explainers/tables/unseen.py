@@ -38,9 +38,10 @@ class UnseenValues:
     family: ProductFamily
     names: Sequence[str]
     occurring: Mapping[int, Floats]  # the background's values of such a column, increasing
+    code: str  # of the warnings: whether contributions rest on this law, too
 
     @classmethod
-    def of(cls, table: Table, family: ProductFamily) -> UnseenValues:
+    def of(cls, table: Table, family: ProductFamily, *, is_of_both: bool) -> UnseenValues:
         """Choose columns of numbers whose laws have other values than the background."""
         occurring = {}
         for j, (column, law) in enumerate(zip(table.columns, family.marginals, strict=True)):
@@ -49,7 +50,7 @@ class UnseenValues:
                 present = ~np.isnan(values)
                 if _is_grid(values[present], counts[present]):
                     occurring[j] = values[present]
-        return cls(family, table.names, occurring)
+        return cls(family, table.names, occurring, "impossible rows" if is_of_both else "new values")
 
     def of_rows(
         self, rows: Floats, sizes: Sequence[int], pool: Pool | None
@@ -87,7 +88,7 @@ class UnseenValues:
         rest = len(others) - len(named)
         also = [*named, *([f"{rest} more {'column' if rest == 1 else 'columns'}"] if rest else [])]
         more = f", likewise {', '.join(also)}" if also else ""
-        return (RowWarning.of("new values", share=first[1], name=first[0], others=more),)
+        return (RowWarning.of(self.code, share=first[1], name=first[0], others=more),)
 
 
 def _is_grid(values: Floats, counts: Ints) -> bool:

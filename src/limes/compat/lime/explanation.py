@@ -343,7 +343,7 @@ class Explanation:
                 mapper.on_page(self._by_hand(labels), **kwargs),
                 hidden=("value", "not captured at the row"),
                 classes=self._answers() if predict_proba else None,
-                account=False,
+                of="coefficients",
             )
         explanation = self._outputs(labels) if kwargs.get("show_all") else self._shown(labels)
         predicted = show_predicted_value if self.mode == "regression" else predict_proba
@@ -352,7 +352,7 @@ class Explanation:
             mapper.on_page(explanation, **kwargs),
             hidden=hidden if kwargs.get("show_table", True) else (*hidden, "value"),
             classes=self._answers() if predict_proba else None,
-            account=False,
+            of="coefficients",
         )
 
     def _answers(self) -> dict[str, float] | None:
@@ -392,7 +392,7 @@ class Explanation:
         from limes._show.html import fragment
 
         shown = self._shown(None) if self._is_fitted(None) else self._by_hand(None)
-        return fragment(shown, classes=self._answers())
+        return fragment(shown, classes=self._answers(), of="coefficients")
 
     def _shown(self, labels: Sequence[int] | None) -> LimesExplanation:
         """What pages show: the features and numbers of this explanation, in the words of limes'."""

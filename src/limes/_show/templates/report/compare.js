@@ -17,8 +17,16 @@ function comparison(a, b, state) {
     comparedFacts(sides, names),
     ...sides.flatMap(({ model, i }, side) => (
       model.warningsOf(i).map((text) => el('p', { class: 'warning' }, `${names[side]}: ${text}`)))),
-    sides.every(({ model }) => model.account) ? new ComparedAccounts(sides, names, state).element : null,
-    new ComparedCoefficients(sides, names, state).element,
+    ...(sides.every(({ model }) => model.account)
+      ? [
+        new ComparedAccounts(sides, names, state).element,
+        sides.every(({ model }) => model.lime) && folded(state, 'LIME’s view: coefficients of both', () => [
+          comparedSurrogates(sides, names),
+          new ComparedCoefficients(sides, names, state).element,
+          ...sides.flatMap(({ model, i }, side) => model.limeWarningsOf(i).map((text) => warning(`${names[side]}: ${text}`))),
+        ]),
+      ]
+      : [new ComparedCoefficients(sides, names, state).element]),
     ...sides.map(({ model, i }, side) => (model.rules.length
       ? el('p', { class: 'rule' }, `${names[side]}: ${model.rules[i][0]}`) : null)),
   ];
@@ -28,17 +36,29 @@ function comparedFacts(sides, names) {
   const facts = [
     ['prediction', ({ model, i, k }) => model.prediction(i, k)],
     ...(sides.every(({ model }) => model.account)
-      ? [[sides[0].model.account.where, ({ model, i, k }) => model.base(i, k)]]
-      : [['base (intercept)', ({ model, i, k }) => model.intercept(i, k)]]),
+      ? [[sides[0].model.account.where.replace(/^is /, ''), ({ model, i, k }) => model.base(i, k)]]
+      : []),
+  ];
+  const table = factsTable('Both in numbers', facts, sides, names);
+  return sides.every(({ model }) => model.account) ? table : [table, comparedSurrogates(sides, names)];
+}
+
+function comparedSurrogates(sides, names) {
+  const facts = [
+    ['base (intercept)', ({ model, i, k }) => model.intercept(i, k)],
     ['surrogate', ({ model, i, k }) => model.surrogate(i, k)],
   ];
+  const fits = { cells: ['R²', ...sides.map(({ model, i, k }) => fidelityText(model, i, k)), ''] };
+  return factsTable('Both surrogates in numbers', facts, sides, names, [fits]);
+}
+
+function factsTable(caption, facts, sides, names, more = []) {
   const rows = facts.map(([name, read]) => {
     const [first, second] = sides.map(read);
     return { cells: [name, number(first), number(second), difference(second - first)] };
   });
-  rows.push({ cells: ['R²', ...sides.map(({ model, i, k }) => fidelityText(model, i, k)), ''] });
   const columns = [['', 'name'], [names[0], 'number'], [names[1], 'number'], ['difference', 'number']];
-  return table('Both in numbers', columns, rows, { class: 'lines compared' });
+  return table(caption, columns, [...rows, ...more], { class: 'lines compared' });
 }
 
 /* Lines of two sides, the larger of each pair first; kinds of numbers are subclasses. */
@@ -59,6 +79,8 @@ class ComparedLines {
   still({ model, i, k }) { return model.drawn(i, k); }
   drawn(side) { return this.still(side); }
   unit() { return 1; }
+  /* By which pairs of numbers are sorted. */
+  size(pair) { return Math.max(...pair.map((value) => Math.abs(value) || 0)); }
   ends() { return this.sides.flatMap((side) => this.drawn(side)); }
 
   draw() {
@@ -66,7 +88,7 @@ class ComparedLines {
     const drawn = sides.map((side) => this.drawn(side));
     const still = sides.map((side) => this.still(side));
     const at = (values, j) => (j < 0 ? 0 : values[j]);
-    const size = ([, ...js]) => Math.max(...js.map((j, side) => Math.abs(at(still[side], j)) || 0));
+    const size = ([, ...js]) => this.size(js.map((j, side) => at(still[side], j)));
     const pairs = [...this.pairs].sort((p, q) => size(q) - size(p));
     const shown = state.all ? pairs : pairs.slice(0, FIRST_LINES);
     const scale = new Scale([0, ...this.ends()]);
@@ -97,7 +119,9 @@ class ComparedLines {
 }
 
 class ComparedAccounts extends ComparedLines {
-  get caption() { return 'Contributions of both, largest first'; }
+  get caption() { return 'Contributions of both, the largest difference first'; }
+
+  size(pair) { return Math.abs(pair[1] - pair[0]) || 0; }
 
   section() {
     return el(
@@ -106,8 +130,8 @@ class ComparedAccounts extends ComparedLines {
       el('h3', {}, 'What moves the two predictions'),
       this.lines,
       el('p', { class: 'soft' }, this.sides[0].model.account.shown
-        ? 'A contribution is what a part adds on average. Both have one scale; lines are sorted by the larger of the two.'
-        : 'A contribution is what the row’s value adds on average. Both have one scale; lines are sorted by the larger of the two.'),
+        ? 'A contribution is what a part adds on average. Both have one scale; the largest difference comes first.'
+        : 'A contribution is what the row’s value adds on average. Both have one scale; the largest difference comes first.'),
     );
   }
 
@@ -127,7 +151,7 @@ class ComparedCoefficients extends ComparedLines {
     return el(
       'section',
       { class: 'coefficients', 'aria-label': 'Coefficients of both' },
-      el('h3', {}, sides.every(({ model }) => model.account) ? 'LIME’s coefficients' : 'What moves the two surrogates'),
+      sides.every(({ model }) => model.account) ? null : el('h3', {}, 'What moves the two surrogates'),
       this.lines,
       this.movable ? bandwidthControl(a, state, () => this.draw()) : null,
       el('p', { class: 'soft' }, legend(), ' Both have one scale. Lines are sorted by the larger of the two coefficients.'),

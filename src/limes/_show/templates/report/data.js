@@ -57,17 +57,11 @@ class LocalExplanation {
   r2(i, k) { return this.at(this.fidelity, i, k); }
   r2Error(i, k) { return this.fidelityErrors ? this.at(this.fidelityErrors, i, k) : 0; }
 
-  /* The account of the prediction: contributions of all features, largest first, with what each adds alone and last. */
+  /* The account of the prediction: contributions of all features, largest first. */
   share(i, j, k) {
     const at = (k * this.d + j) * this.n + i;
-    const { values, errors, alone, last, scales } = this.account;
-    const scale = this.at(scales, i, k) * STEP;
-    return {
-      j,
-      value: this.array(values)[at],
-      error: errors ? this.array(errors)[at] : 0,
-      ends: [alone, last].map((reference) => this.array(reference)[at] * scale),
-    };
+    const { values, errors } = this.account;
+    return { j, value: this.array(values)[at], error: errors ? this.array(errors)[at] : 0 };
   }
 
   shares(i, k) {
@@ -122,6 +116,7 @@ class LocalExplanation {
   }
 
   warningsOf(i) { return this.entriesOf(this.warnings, i); }
+  limeWarningsOf(i) { return this.entriesOf(this.limeWarnings, i); }
   findingsOf(i) { return this.findings ? this.entriesOf(this.findings.found, i) : []; }
   verdictOf(i) { return this.findings.verdicts.entries[this.array(this.findings.verdicts.codes)[i]]; }
 

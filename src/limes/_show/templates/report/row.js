@@ -20,17 +20,53 @@ function fidelityText(model, i, k) {
 function rowView(model, i, k, state) {
   return [
     el('h2', { tabindex: -1 }, ...headingOf(model, i, k, state)),
-    model.account ? null : [factsOf(model, i, k), fitRemark(model, i, k)],
-    model.warningsOf(i).map((text) => el('p', { class: 'warning' }, text)),
-    itemView(model, i, k),
-    ruleView(model, i),
-    model.account ? new Account(model, i, k, state).element : null,
-    new Coefficients(model, i, k, state).element,
-    model.rules.length || model.account ? null : waterfall(model, i, k),
-    effectsView(model, i, k),
+    ...(model.account ? accountFirst(model, i, k, state) : coefficientsFirst(model, i, k, state)),
     findingsView(model, i),
     provenance(model),
   ];
+}
+
+function coefficientsFirst(model, i, k, state) {
+  return [
+    [factsOf(model, i, k), fitRemark(model, i, k)],
+    model.warningsOf(i).map(warning),
+    itemView(model, i, k),
+    ruleView(model, i),
+    new Coefficients(model, i, k, state).element,
+    model.rules.length ? null : waterfall(model, i, k),
+    effectsView(model, i, k),
+  ];
+}
+
+/* Contributions, and what warns of them; LIME's numbers and warnings are folded below. */
+function accountFirst(model, i, k, state) {
+  const account = new Account(model, i, k, state);
+  return [
+    account.headline,
+    itemView(model, i, k),
+    account.element,
+    model.warningsOf(i).map(warning),
+    model.lime ? folded(state, 'LIME’s view: conditions, coefficients, R², whole effects', () => [
+      el('p', { class: 'soft' }, model.limeMethod),
+      factsOf(model, i, k),
+      fitRemark(model, i, k),
+      new Coefficients(model, i, k, state).element,
+      model.limeWarningsOf(i).map(warning),
+      effectsView(model, i, k),
+    ]) : null,
+  ];
+}
+
+function warning(text) { return el('p', { class: 'warning' }, text); }
+
+/* What is drawn when it is opened; it stays open from row to row. */
+function folded(state, summary, draw) {
+  const body = el('div', {});
+  const details = el('details', { class: 'lime', ...(state.lime ? { open: '' } : {}) }, el('summary', {}, summary), body);
+  const fill = () => { if (details.open && !body.childNodes.length) body.replaceChildren(...draw().flat().filter(Boolean)); };
+  details.addEventListener('toggle', () => { state.lime = details.open; fill(); });
+  fill();
+  return details;
 }
 
 /* What is explained; an only row that has no name is not called one. */
@@ -63,81 +99,73 @@ class Account {
   constructor(model, i, k, state) {
     Object.assign(this, { model, i, k, state });
     this.shares = model.shares(i, k);
-    this.effects = model.hasEffects ? this.shares.map(({ j }) => model.effect(i, j, k)) : [];
     this.lines = el('div', { class: 'scroll' });
     this.headline = el('p', { class: 'headline' });
     const calls = model.account.calls ? model.array(model.account.calls)[i] : 0;
     this.element = el(
       'section',
       { class: 'account', 'aria-label': 'Account of the prediction' },
-      this.headline,
       this.lines,
-      el('p', { class: 'soft' }, this.surrogateLine()),
       el(
         'p',
         { class: 'soft' },
         legend('prediction'),
-        model.account.shown
-          ? ` Contributions are what each adds on average, starting ${model.account.where}.`
-          : ' Contributions are what values add on average; with the average around the row they add up to the prediction.',
+        model.account.shown ? '' : ` Usual is ${model.account.usual}.`,
+        ' Contributions lead from there to the prediction.',
         model.account.errors
           ? ` They are estimated${calls ? ` from ${count(calls, 'model call')}` : ''}: ± is one standard error, lines across bars are 95 % error bars.`
-          : ' The thin line below a bar reaches from what it adds alone to what it adds last.',
+          : '',
       ),
     );
     this.draw();
   }
 
-  surrogateLine() {
-    const { model, i, k } = this;
-    const [r2, additive] = [model.r2(i, k), model.account.additive ? model.at(model.account.additive, i, k) : NaN];
-    const fit = Number.isNaN(r2) ? '' : ` and has R² ${r2.toFixed(2)} around it`;
-    const curves = Number.isNaN(additive) ? '' : `; curves of single columns have R² ${Math.max(0, additive).toFixed(2)}`;
-    return `LIME's surrogate says ${number(model.surrogate(i, k))} at the row${fit}${curves}.`;
-  }
-
   draw() {
     const { model, i, k, state } = this;
+    const label = model.labels[k];
+    const unit = label ? 100 : 1;
     const [base, prediction] = [model.base(i, k), model.prediction(i, k)];
+    const every = this.shares.map(({ value }) => value);
+    const total = every.reduce((a, b) => a + b, 0);
+    // the numbers have seven digits each: a rest that is rounding is none
+    const size = Math.abs(prediction) + Math.abs(base) + every.reduce((a, b) => a + Math.abs(b), 0);
+    const whole = Math.abs(prediction - base - total) <= 1e-5 * size;
+    const parts = whole ? every : [...every, prediction - base - total];
+    // a number is written the same whichever lines are shown
+    const percent = label && Math.max(...parts.map(Math.abs)) < 0.1;
+    const written = addingUp(parts.map((part) => unit * part), unit * base, unit * prediction, percent ? 2 : 3);
     const shown = state.all ? this.shares : this.shares.slice(0, FIRST_LINES);
     const hidden = this.shares.length - shown.length;
     const sizes = shown.map(({ value }) => value);
-    const rest = prediction - base - sizes.reduce((a, b) => a + b, 0);
-    // the numbers have seven digits each: a rest that is rounding is none
-    const whole = Math.abs(rest) <= 1e-5 * (Math.abs(prediction) + Math.abs(base) + sizes.reduce((a, b) => a + Math.abs(b), 0));
-    if (hidden || !whole) sizes.push(rest);
-    const written = addingUp(sizes, base, prediction);
-    const coefficients = signedColumn(shown.map(({ j }) => model.value(i, j, k)));
-    const change = written.change.startsWith('-') ? `− ${written.change.slice(1)}` : `+ ${written.change.replace('+', '')}`;
-    const spread = model.baseError(i, k) > 0 ? ` ${errorWith(model.baseError(i, k), written.places)}` : '';
-    this.headline.replaceChildren('prediction ', el('b', {}, written.end), ` = ${written.start}${spread} ${model.account.where} ${change}`);
+    const texts = written.texts.slice(0, shown.length);
+    if (hidden || !whole) {
+      sizes.push(prediction - base - sizes.reduce((a, b) => a + b, 0));
+      texts.push(leftOf(written, texts, unit * sizes.at(-1)));
+    }
+    const spread = model.baseError(i, k) > 0 ? ` ${errorWith(unit * model.baseError(i, k), written.places)}` : '';
+    this.headline.replaceChildren(...(label
+      ? [el('b', {}, `${written.end} % chance of ${label}`), `; ${written.start}${spread} % ${model.account.where}`]
+      : ['prediction ', el('b', {}, written.end), `; ${written.start}${spread} ${model.account.where}`]));
     let at = base;
-    const starts = sizes.map((size) => { at += size; return at - size; });
-    const across = shown.map(({ value, error, ends }, line) => {
-      const start = starts[line];
-      return error > 0 ? [-1, 1].map((side) => start + value + side * CONFIDENCE * error) : ends.map((end) => start + end);
-    });
+    const starts = sizes.map((part) => { at += part; return at - part; });
+    const across = shown.map(({ value, error }, line) => (
+      error > 0 ? [-1, 1].map((side) => starts[line] + value + side * CONFIDENCE * error) : []));
     const scale = new Scale([base, prediction, ...starts, ...across.flat()]);
-    const largest = largestOf(this.effects);
-    const rows = sizes.map((size, line) => {
+    const rows = sizes.map((part, line) => {
       const share = shown[line];
-      const name = share ? model.holds(i, share.j) : hidden ? count(hidden, 'smaller one') : 'all others';
+      const name = share ? model.holds(i, share.j) : hidden ? count(hidden, 'other') : 'all others';
       return {
         cells: [
           name,
-          step(scale, starts[line], starts[line] + size, share ? across[line] : null, share && share.error > 0),
-          [exact(size, written.texts[line]), share && share.error > 0 ? el('i', {}, ` ${errorWith(share.error, written.places)}`) : ''],
-          share ? [model.account.shown ? '' : `${withoutName(model.condition(i, share.j), model.features[share.j])} `, el('b', {}, coefficients[line])] : '',
-          ...(model.hasEffects ? [share ? curveOf(this.effects[line], largest) : ''] : []),
+          step(scale, starts[line], starts[line] + part, share && across[line].length ? across[line] : null, share && share.error > 0),
+          [exact(part, texts[line]), share && share.error > 0 ? el('i', {}, ` ${errorWith(unit * share.error, written.places)}`) : ''],
         ].map((cell) => (Array.isArray(cell) ? el('span', {}, cell) : cell)),
       };
     });
-    const columns = [[model.account.shown ? 'shown' : 'value', 'name'], ['', 'picture'], ['contribution', 'number'],
-      [model.account.shown ? 'coefficient' : 'condition, coefficient', 'beside'],
-      ...(model.hasEffects ? [['whole effect', 'curve']] : [])];
+    const columns = [[model.account.shown ? 'shown' : 'value', 'name'], ['', 'picture'], [label ? 'contribution, points' : 'contribution', 'number']];
     this.lines.replaceChildren(
       table('Contributions to the prediction, largest first', columns, rows, { class: 'lines steps' }),
-      ...(this.shares.length > FIRST_LINES ? [button(hidden ? `Show ${count(hidden, 'smaller one')}` : 'Show fewer', () => {
+      ...(this.shares.length > FIRST_LINES ? [button(hidden ? `Show ${count(hidden, 'other')}` : 'Show fewer', () => {
         state.all = !state.all;
         this.draw();
       }, { class: 'more' })] : []),
@@ -156,8 +184,7 @@ class Coefficients {
     this.element = el(
       'section',
       { class: 'coefficients', 'aria-label': 'Coefficients' },
-      el('h3', {}, model.account ? 'LIME’s coefficients' : 'What moves the surrogate'),
-      ...(model.account ? [factsOf(model, i, k), fitRemark(model, i, k)] : []).filter(Boolean),
+      model.account ? null : el('h3', {}, 'What moves the surrogate'),
       this.lines,
       this.control(),
       el('p', { class: 'soft' }, legend(), ` Bars are coefficients: ${model.meaning}.`, this.notes()),

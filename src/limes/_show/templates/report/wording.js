@@ -44,12 +44,12 @@ function signedColumn(values) {
 }
 
 /* Parts, start, end and change in words, so that what is written adds up: wording.py's adding_up. */
-function addingUp(parts, start, end) {
+function addingUp(parts, start, end, significant = 3) {
   const largest = parts.map(Math.abs).reduce((a, b) => Math.max(a, b), 0);
   if (!(largest >= SMALL && largest < LARGE)) {
     return { texts: signedColumn(parts), places: null, start: number(start), end: number(end), change: difference(end - start) };
   }
-  const places = decimals(largest, 3);
+  const places = decimals(largest, significant);
   const scale = 10 ** places;
   const [first, last] = [Math.round(start * scale), Math.round(end * scale)];
   const rounded = parts.map((part) => Math.floor(part * scale));
@@ -68,6 +68,15 @@ function addingUp(parts, start, end) {
     end: (last / scale).toFixed(places),
     change: text(last - first),
   };
+}
+
+/* What is left of the change after written parts: wording.py's left_of. */
+function leftOf(written, texts, value) {
+  if (written.places === null) return difference(value);
+  const rest = Number(written.change) - texts.reduce((sum, text) => sum + Number(text), 0);
+  const text = Math.abs(rest).toFixed(written.places);
+  if (!Number(text)) return value === 0 ? '0' : text;
+  return rest < 0 ? `-${text}` : `+${text}`;
 }
 
 /* A standard error with these decimals, or two digits where that is 0. */
