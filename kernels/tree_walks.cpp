@@ -17,7 +17,7 @@ AddWalks widest() {
 }
 
 // Write the forest's values along walks from rows ``starts`` (walks, d) to the row ``end`` (d,), in orders of columns
-// (walks, d), to values (walks, d + 1, outputs). There are at most 254 columns, with at most 65534 thresholds each.
+// (walks, d), to values (walks, d + 1, outputs). There are at most 65534 columns, with at most 65534 thresholds each.
 void add_walks(const Trees& trees, Matrix value, Vector end, Matrix starts, Array<const std::int64_t, 2> orders,
                TensorOut values) {
   const std::size_t columns = trees.columns(), walks = orders.shape(0);

@@ -2,8 +2,8 @@
 //
 // A column is z's before some step of a walk, and ξ's from then on. So the steps that reach a node of a tree are an interval:
 // where both rows go the same way, both of its ends stay. Else the child that ξ goes to begins later, and the other one ends
-// earlier. Sixty-four walks go down a tree together, with a byte for each end. A leaf is added to a sum where its interval
-// begins, and taken off where it ends: values are running sums.
+// earlier. Sixty-four walks go down a tree together, with a byte for each end where there are few columns, else two. A leaf
+// is added to a sum where its interval begins, and taken off where it ends: values are running sums.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #if defined(__SSE2__)
@@ -41,14 +42,16 @@ AddWalks portable_walks();
 AddWalks avx2_walks();
 AddWalks avx512_walks();
 
-// Steps are bytes, and ranks of thresholds are short.
-constexpr std::size_t kMostColumns = 254, kMostThresholds = 65534;
+// Steps and ranks of thresholds have two bytes at most.
+constexpr std::size_t kMostColumns = 65534, kMostThresholds = 65534;
 
 namespace {
 
 constexpr std::size_t kWalks = 64;
 constexpr std::uint16_t kBeyond = 0xFFFF;
 
+// Step is the number of a step, 0 to columns + 1.
+template <class Step>
 class Walks {
  public:
   explicit Walks(const WalksTask& task)
@@ -72,7 +75,7 @@ class Walks {
       Steps all;
       for (std::size_t w = 0; w < kWalks; ++w) {
         all.first[w] = 0;
-        all.past[w] = w < count ? static_cast<std::uint8_t>(columns_ + 1) : 0;
+        all.past[w] = w < count ? static_cast<Step>(columns_ + 1) : Step{0};
       }
       for (const std::uint32_t root : trees_.roots()) go_down(root, all);
       write(start, count);
@@ -82,26 +85,47 @@ class Walks {
  private:
   // The steps of each walk that reach a node.
   struct alignas(64) Steps {
-    std::uint8_t first[kWalks], past[kWalks];
+    Step first[kWalks], past[kWalks];
 
+    // Bit w where the steps of walk w are not empty.
     std::uint64_t reached() const {
 #if defined(__AVX512BW__)
-      return _mm512_cmplt_epu8_mask(_mm512_load_si512(first), _mm512_load_si512(past));
+      if constexpr (sizeof(Step) == 1) {
+        return _mm512_cmplt_epu8_mask(_mm512_load_si512(first), _mm512_load_si512(past));
+      } else {
+        const std::uint64_t low = _mm512_cmplt_epu16_mask(_mm512_load_si512(first), _mm512_load_si512(past));
+        const std::uint64_t high = _mm512_cmplt_epu16_mask(_mm512_load_si512(first + 32), _mm512_load_si512(past + 32));
+        return low | high << 32;
+      }
 #elif defined(__AVX2__)
       std::uint64_t none = 0;
       for (std::size_t w = 0; w < kWalks; w += 32) {
-        const __m256i a = _mm256_load_si256(reinterpret_cast<const __m256i*>(first + w));
-        const __m256i b = _mm256_load_si256(reinterpret_cast<const __m256i*>(past + w));
-        const __m256i over = _mm256_cmpeq_epi8(_mm256_subs_epu8(b, a), _mm256_setzero_si256());
+        __m256i over;
+        if constexpr (sizeof(Step) == 1) {
+          over = _mm256_cmpeq_epi8(_mm256_subs_epu8(load256(past + w), load256(first + w)), _mm256_setzero_si256());
+        } else {
+          const __m256i low = _mm256_subs_epu16(load256(past + w), load256(first + w));
+          const __m256i high = _mm256_subs_epu16(load256(past + w + 16), load256(first + w + 16));
+          // packs the lower and upper halves of both, which are then put in order
+          over = _mm256_packs_epi16(_mm256_cmpeq_epi16(low, _mm256_setzero_si256()),
+                                    _mm256_cmpeq_epi16(high, _mm256_setzero_si256()));
+          over = _mm256_permute4x64_epi64(over, 0xD8);
+        }
         none |= std::uint64_t{static_cast<std::uint32_t>(_mm256_movemask_epi8(over))} << w;
       }
       return ~none;
 #elif defined(__SSE2__)
       std::uint64_t none = 0;
       for (std::size_t w = 0; w < kWalks; w += 16) {
-        const __m128i a = _mm_load_si128(reinterpret_cast<const __m128i*>(first + w));
-        const __m128i b = _mm_load_si128(reinterpret_cast<const __m128i*>(past + w));
-        const __m128i over = _mm_cmpeq_epi8(_mm_subs_epu8(b, a), _mm_setzero_si128());
+        __m128i over;
+        if constexpr (sizeof(Step) == 1) {
+          over = _mm_cmpeq_epi8(_mm_subs_epu8(load128(past + w), load128(first + w)), _mm_setzero_si128());
+        } else {
+          const __m128i low = _mm_subs_epu16(load128(past + w), load128(first + w));
+          const __m128i high = _mm_subs_epu16(load128(past + w + 8), load128(first + w + 8));
+          over = _mm_packs_epi16(_mm_cmpeq_epi16(low, _mm_setzero_si128()),
+                                 _mm_cmpeq_epi16(high, _mm_setzero_si128()));
+        }
         none |= std::uint64_t{static_cast<std::uint32_t>(_mm_movemask_epi8(over))} << w;
       }
       return ~none;
@@ -111,6 +135,12 @@ class Walks {
       return some;
 #endif
     }
+
+#if defined(__AVX2__)
+    static __m256i load256(const Step* steps) { return _mm256_load_si256(reinterpret_cast<const __m256i*>(steps)); }
+#elif defined(__SSE2__)
+    static __m128i load128(const Step* steps) { return _mm_load_si128(reinterpret_cast<const __m128i*>(steps)); }
+#endif
   };
   struct Pending {
     Steps steps;
@@ -120,7 +150,8 @@ class Walks {
   // z in one column: the number of thresholds below it, its code or -1, and the step from which on the column is ξ's.
   struct alignas(64) Column {
     std::uint16_t rank[kWalks];
-    std::uint8_t from[kWalks], missing[kWalks];
+    Step from[kWalks];
+    std::uint8_t missing[kWalks];
     std::int32_t code[kWalks];
     bool any_missing;
   };
@@ -143,7 +174,7 @@ class Walks {
     for (std::size_t w = 0; w < count; ++w) {
       const std::int64_t* order = task_.orders + (start + w) * columns_;
       for (std::size_t place = 0; place < columns_; ++place) {
-        taken_[static_cast<std::size_t>(order[place])].from[w] = static_cast<std::uint8_t>(place + 1);
+        taken_[static_cast<std::size_t>(order[place])].from[w] = static_cast<Step>(place + 1);
       }
     }
   }
@@ -183,21 +214,21 @@ class Walks {
       for (std::size_t w = 0; w < kWalks; ++w) {
         const std::int32_t code = column.code[w];
         const bool left = code >= 0 && trees_.in_set(node, static_cast<std::size_t>(code));
-        parted_[w] = left != goes_left ? column.from[w] : std::uint8_t{0};
+        parted_[w] = left != goes_left ? column.from[w] : Step{0};
       }
     } else {
       // the number of thresholds up to the node's: z goes left where its rank is smaller
       const std::uint32_t place = thresholds_.of_node[node];
       const auto cut = static_cast<std::uint16_t>(place == 0 ? 0 : place - thresholds_.starts[trees_.column(node)]);
       if (goes_left) {
-        for (std::size_t w = 0; w < kWalks; ++w) parted_[w] = column.rank[w] >= cut ? column.from[w] : std::uint8_t{0};
+        for (std::size_t w = 0; w < kWalks; ++w) parted_[w] = column.rank[w] >= cut ? column.from[w] : Step{0};
       } else {
-        for (std::size_t w = 0; w < kWalks; ++w) parted_[w] = column.rank[w] < cut ? column.from[w] : std::uint8_t{0};
+        for (std::size_t w = 0; w < kWalks; ++w) parted_[w] = column.rank[w] < cut ? column.from[w] : Step{0};
       }
     }
     if (column.any_missing && trees_.missing_left(node)) {
       for (std::size_t w = 0; w < kWalks; ++w) {
-        if (column.missing[w]) parted_[w] = goes_left ? std::uint8_t{0} : column.from[w];
+        if (column.missing[w]) parted_[w] = goes_left ? Step{0} : column.from[w];
       }
     }
   }
@@ -235,8 +266,16 @@ class Walks {
   std::vector<char> goes_left_;                        // whether ξ does
   std::vector<double> sums_;
   std::vector<Pending> waiting_;
-  alignas(64) std::uint8_t parted_[kWalks];
+  alignas(64) Step parted_[kWalks];
 };
+
+inline void walk_down(const WalksTask& task) {
+  if (task.trees.columns() < std::numeric_limits<std::uint8_t>::max()) {
+    Walks<std::uint8_t>(task).add();
+  } else {
+    Walks<std::uint16_t>(task).add();
+  }
+}
 
 }  // namespace
 }  // namespace limes

@@ -6,7 +6,7 @@ namespace limes {
 
 AddWalks avx512_walks() {
 #if defined(__AVX512F__)
-  return [](const WalksTask& task) { Walks(task).add(); };
+  return [](const WalksTask& task) { walk_down(task); };
 #else
   return nullptr;
 #endif

@@ -5,7 +5,7 @@
 namespace limes {
 
 AddWalks portable_walks() {
-  return [](const WalksTask& task) { Walks(task).add(); };
+  return [](const WalksTask& task) { walk_down(task); };
 }
 
 }  // namespace limes

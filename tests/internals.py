@@ -35,7 +35,7 @@ NAMES = {
     "limes._sampling": (
         "sampled pooled:pooled_module least_squares:least_squares_module pool_fit:pool_fit_module"
     ),
-    "limes._shapley": "coalitions exact:contributions",
+    "limes._shapley": "coalitions curved_margins exact:contributions",
     "limes._shapley.exact": "exact_contributions interacting quadrature",
     "limes._sampling.controls": "CONTROLS control no_control switches wide",
     "limes._sampling.controls.control": (
@@ -92,14 +92,14 @@ NAMES = {
     "limes._explanation.view": "bar_units fit_remark output_title view_row",
     "limes._explanation.wording": (
         "cell count difference error estimate number one_line shorten shorten_condition estimates rule_text "
-        "signed_column"
+        "percentage percentages signed_column"
     ),
     "limes._functions": (
         "Bump Decay Filled Identity Interval Lookup Polynomial Power Shape SmoothFunctions Stacked Step"
     ),
     "limes._maple": "WeightedMoments",
     "limes._fitting": "fit_rows",
-    "limes._rules.bounds": "bounds_of",
+    "limes._rules.bounds": "Searched bounds_of",
     "limes._rules": "model:sparse_model pairwise rule:_sparse_pipeline solvers:search",
     "limes._rules.neighbourhood": "FLIP_LAWS ColumnChanges CountLaw FlipLaw LiteralFlips OtherValues",
     "limes._rules.pairwise": "Incumbent Node SearchProblem",

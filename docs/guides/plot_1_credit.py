@@ -71,7 +71,7 @@ catalogue = {
     "years_of_credit": ("Long credit history ({value} years).", "Short credit history ({value} years)."),
     "income": ("Income: {value}.", "Income: {value}."),
 }
-reasons = explanation.reasons(4, catalogue, of="contributions", sign="-")
+reasons = explanation.reasons(4, catalogue, sign="-")
 for reason in reasons:
     print("-", reason)
 
@@ -81,10 +81,11 @@ assert all(reason.certain for reason in reasons)
 # The smallest change that would have been enough
 # -----------------------------------------------
 #
-# A contrast changes as few columns as possible. ``exclude`` names those that the applicant cannot change. Where fewer columns are proved not to be enough, it says so.
+# A contrast changes as few columns as possible. ``exclude`` names those that the applicant cannot change. Where fewer columns are proved not to be enough, it says so. It
+# is asked and told as a probability, and proved on the log odds behind it.
 literals = limes.Literals.fit(applicants)
-rules = limes.SparseExplainer(model, literals=literals, output="margin", exclude=["years_of_credit"])
-contrast = rules.contrast(applicant, above=0.0)
+rules = limes.SparseExplainer(model, literals=literals, exclude=["years_of_credit"])
+contrast = rules.contrast(applicant, above=0.5)
 contrast
 
 # %%
@@ -131,5 +132,5 @@ assert (again.contributions.values == explanation.contributions.values).all()
 # %%
 # Which reasons are the most frequent
 # -----------------------------------
-first = [one.reasons(1, of="contributions", sign="-")[0].feature for one in declined]
+first = [one.reasons(1, sign="-")[0].feature for one in declined]
 pd.Series(first).value_counts()

@@ -49,7 +49,7 @@ explanation = explainer(pd.concat([monday, tuesday]))
 #
 # ``summary`` has mean contributions of all rows and of groups, and a few representative rows.
 nights = ["Monday"] * len(monday) + ["Tuesday"] * len(tuesday)
-summary = limes.summary(explanation, cohorts=nights, of="contributions")
+summary = limes.summary(explanation, cohorts=nights)
 summary.plot.cohorts(max_features=5)
 
 # %%
@@ -73,7 +73,7 @@ pd.DataFrame({"Monday": monday["alcohol"].describe(), "Tuesday": tuesday["alcoho
 summary
 
 # %%
-explanation.plot.beeswarm(of="contributions", max_features=5)
+explanation.plot.beeswarm(max_features=5)
 
 # %%
 # A table out

@@ -34,8 +34,7 @@ def service(rows):
 # An explanation with error bars
 # ------------------------------
 #
-# ``tolerance`` is the largest standard error, here 5 % of the largest coefficient. ``max_calls`` is the budget for all that one row asks. Contributions
-# have about half of it; ``contributions=False`` saves them. For more than twenty rows they are computed only when they are read.
+# ``tolerance`` is the largest standard error, here 5 % of the largest contribution. ``max_calls`` is the budget for all that one row asks.
 import limes
 
 explainer = limes.TabularExplainer(service, X, tolerance="5%", max_calls=2048, rng=0)

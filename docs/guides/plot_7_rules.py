@@ -94,5 +94,6 @@ contrast.proved
 #
 # Base and weights are the best of their size, in closed form, under a law in which columns leave their bin at random. ``intercept=False`` drops the
 # base, as in the paper (:doc:`call by call </papers/calls-2025>`). ``solver="branch_and_bound"`` proves the optimum of a sample instead. ``worst_case="exact"`` searches
-# for the ends of the range where the bounds of a forest are too wide. Contrasts are proved for trees, forests and sums; for other models they are the best among random rows.
+# for the ends of the range where the bounds of a forest are too wide. Contrasts are proved for trees, forests and sums, and for probabilities and means
+# that are a link of one (boosted classifiers, softmax, GLMs); for other models they are the best among random rows.
 # :class:`limes.MapleExplainer` is one of the paper's baselines.

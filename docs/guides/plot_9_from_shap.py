@@ -42,15 +42,15 @@ side_by_side.round(2)
 # Meaning of the numbers
 # ----------------------
 #
-# - A **contribution** (a Shapley value) is a column's part of the difference between this prediction and an average. shap's average is
-#   over the training data; that of limes is over the row's neighbourhood, whose size ``bandwidth=`` sets. Both add up to the model's prediction.
+# - A **contribution** (a Shapley value) is a column's part of the difference between this prediction and what is usual, an average. shap's average is
+#   over the training data; in that of limes rows like this one count more, as ``bandwidth=`` says. Both add up to the model's prediction.
 # - A **coefficient** compares the model with and without a condition, around the row. With the intercept the coefficients add up to the
 #   *surrogate's* prediction, and R² says how much of the model's variation around the row that surrogate captures.
 account = explanation.contributions
 print(f"prediction {explanation.predictions[0]:.1f}")
 print(f"shap:  {shapley.base_values.item():.1f} on average, contributions {shapley.values.sum():+.1f}")
 print(
-    f"limes: {account.base_values[0]:.1f} on average around the row, contributions {account.values.sum():+.1f}"
+    f"limes: {account.base_values[0]:.1f} is usual, contributions {account.values.sum():+.1f}"
 )
 print(
     f"LIME's surrogate: {explanation.coefficients.surrogate_predictions[0]:.1f}, R² {explanation.fidelity[0]:.2f}"
@@ -99,13 +99,13 @@ numbers = {"limes": of_limes.contributions.values[0], "shap": of_shap.values[0]}
 # ``shap.KernelExplainer(f, X)``       the same, of any function; sampled, with standard errors
 # ``shap_values.values``               ``explanation.contributions.values``
 # ``shap_values.base_values``          ``explanation.contributions.base_values``
-# ``shap.plots.bar``                   ``explanation.plot.bar(of="contributions")``
-# ``shap.plots.beeswarm``              ``explanation.plot.beeswarm(of="contributions")``
+# ``shap.plots.bar``                   ``explanation.plot.bar()``
+# ``shap.plots.beeswarm``              ``explanation.plot.beeswarm()``
 # ``shap.plots.waterfall``             ``explanation.plot.waterfall(row)``
-# ``shap.plots.force``                 none; shap's own, through ``to_shap()``
-# ``shap.plots.scatter``               ``explanation.plot.dependence("bmi", of="contributions")``
-# ``shap.plots.heatmap``               ``explanation.plot.heatmap(of="contributions")``
-# ``shap.plots.text``                  ``explanation.plot.text(of="contributions")``
+# ``shap.plots.force``, ``.decision``  none; shap's own, through ``to_shap(base="common")``
+# ``shap.plots.scatter``               ``explanation.plot.dependence("bmi")``
+# ``shap.plots.heatmap``               ``explanation.plot.heatmap()``
+# ``shap.plots.text``                  ``explanation.plot.text()``
 # ``shap.maskers``                     ``law=``, ``fill=``, ``hide=``, ``mask=``
 # ==================================== ==================================================
 #

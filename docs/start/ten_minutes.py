@@ -34,21 +34,20 @@ print(explanation)
 # How to read it
 # --------------
 #
-# A **contribution** is what the row's value adds to the prediction. The first line adds up: the model's average around the row,
-# and all contributions, give the prediction. Around the row: each column is redrawn from its values in the background, independently of the others,
-# and rows that keep more of the row's bins count more; with ``bandwidth=np.inf`` all count the same, and bins play no part. Contributions are Shapley values of the model where the other columns vary around the row;
-# ``explanation.contributions`` holds them.
+# The first line has the **prediction**, and what is **usual**: the model's average with other values of the columns. Each column is redrawn
+# from its values in the background, independently of the others, and rows that keep more of the row's bins count more; with
+# ``bandwidth=np.inf`` all count the same, and bins play no part.
 #
-# A **coefficient** answers LIME's question: it compares two averages of the model over perturbed rows, those in which the condition
-# holds and those in which the column takes values of other bins. It is about the bin, the contribution about the value, so that
-# the two can differ in size and even in sign (:doc:`/two-questions`).
+# A **contribution** is what the row's value adds: from what is usual all contributions together lead to the prediction. They are Shapley
+# values, and ``explanation.contributions`` holds them. Of a probability they are percentage points.
 #
-# **exact** means that both were computed from the forest itself: the same call gives the same numbers every time. For a model that
-# cannot be read the header says "sampled", and every number has a standard error (:doc:`/guides/plot_6_black_box`).
+# **How it was made** is the line below. *exact* means that contributions were computed from the forest itself: the same call gives the same
+# numbers every time. Of a model that cannot be read every contribution has an **error**, ±, one standard error, and a line says how many
+# calls that took (:doc:`/guides/plot_6_black_box`). A **warning**, behind "!", stands where the number stands that it is about.
 #
-# **R²** in the last lines is the share of the model's variation around this row that LIME's coefficients capture: where it is small,
-# they are a rough summary, while contributions still add up.
-float(explanation.fidelity[0])
+# LIME answers another question: what does the model do differently around the row when a condition holds? Its coefficients, with conditions
+# and R², have a view of their own (:doc:`/two-questions`):
+print(explanation.coefficients)
 
 # %%
 # In a notebook the explanation itself, as the last line of a cell, is a picture:
@@ -77,12 +76,12 @@ diagnosis.to_html(folder / "diagnosis.html")
 print(f"{len(page) / 1000:.0f} kB")
 
 # %%
-# The same numbers as a table, for a spreadsheet or a database; ``data`` is the row's value, ``value`` the coefficient:
-explanation.to_frame()[["feature", "data", "contribution", "condition", "value", "standard_error"]]
+# The same numbers as a table, for a spreadsheet or a database; ``data`` is what the row has, ``value`` its contribution:
+explanation.to_frame()[["feature", "data", "value", "standard_error", "base", "prediction"]]
 
 # %%
 # And as sentences, the largest contributions first:
-for reason in explanation.reasons(3, of="contributions"):
+for reason in explanation.reasons(3):
     print(reason)
 
 # %%
@@ -106,7 +105,7 @@ of_malignant = limes.TabularExplainer(forest, tumours.data, output="malignant")
 #
 # One call explains many rows, ``many[3]`` is one of them, ``limes.summary(many)`` sums them up, and some pictures need them:
 many = explainer(X.iloc[:200])
-many.plot.beeswarm(of="contributions", max_features=6)
+many.plot.beeswarm(max_features=6)
 
 # %%
 # Categories and missing values

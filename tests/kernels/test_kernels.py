@@ -66,6 +66,58 @@ def test_walks_have_the_values_of_the_rows_on_their_way(walks, codes, outputs):
     assert np.array_equal(walked, alone)
 
 
+@pytest.mark.parametrize("columns", [254, 255, 600])
+def test_walks_of_many_columns(columns):
+    """Steps are bytes for up to 254 columns, and have two bytes beyond."""
+    rng = np.random.default_rng(columns)
+    trees = plain.Trees.random(rng, 30, 6, columns, 2, codes=6, leaf=0.05)
+    # the last columns are split, too
+    split = np.flatnonzero(trees.feature >= 0)
+    trees.feature[split[trees.set_of[split] < 0][-3:]] = columns - 1
+    starts, end = rng.normal(size=(70, columns)).round(1), rng.normal(size=columns).round(1)
+    starts[:, 0], end[0] = rng.integers(-1, 7, 70), 2.0
+    starts[rng.random(starts.shape) < 0.1] = np.nan
+    orders = rng.permuted(np.tile(np.arange(columns), (70, 1)), axis=1)
+    walked = np.zeros((70, columns + 1, 2))
+    kernels.add_walks(kernels.Trees(columns, *nodes_of(trees)[1:]), trees.value, end, starts, orders, walked)
+    for i in range(0, 70, 23):
+        row = starts[i].copy()
+        for step in range(columns + 1):
+            close(walked[i, step], trees.predict(row))
+            if step < columns:
+                row[orders[i, step]] = end[orders[i, step]]
+
+
+def test_walks_have_the_same_bits_where_columns_that_no_tree_splits_stand_beside():
+    rng = np.random.default_rng(0)
+    trees = plain.Trees.random(rng, 12, 6, 20, 2, codes=6)
+    starts, end = rng.normal(size=(70, 300)).round(1), rng.normal(size=300).round(1)
+    orders = rng.permuted(np.tile(np.arange(300), (70, 1)), axis=1)
+    wide, narrow = np.zeros((70, 301, 2)), np.zeros((70, 21, 2))
+    kernels.add_walks(kernels.Trees(300, *nodes_of(trees)[1:]), trees.value, end, starts, orders, wide)
+    few = np.array([order[order < 20] for order in orders])
+    kernels.add_walks(
+        kernels.Trees(20, *nodes_of(trees)[1:]), trees.value, end[:20], starts[:, :20].copy(), few, narrow
+    )
+    # after each step of one of the 20 columns
+    at = np.array([np.flatnonzero(np.append(True, order < 20) > 0) for order in orders])
+    assert np.array_equal(np.take_along_axis(wide, at[..., None], axis=1), narrow)
+
+
+def test_walks_number_their_steps_in_two_bytes():
+    trees = plain.Trees.random(np.random.default_rng(0), 2, 3, 3, 1)
+    order, ends = np.arange(65_535)[None], np.zeros((1, 65_535))
+    for columns, match in ((65_535, "too many columns"), (65_534, None)):
+        nodes, values = kernels.Trees(columns, *nodes_of(trees)[1:]), np.zeros((1, columns + 1, 1))
+        its = (ends[0, :columns], ends[:, :columns].copy(), order[:, :columns].copy())
+        if match is None:
+            kernels.add_walks(nodes, trees.value, *its, values)
+            close(values[0, -1], trees.predict(np.zeros(3)))
+        else:
+            with pytest.raises(ValueError, match=match):
+                kernels.add_walks(nodes, trees.value, *its, values)
+
+
 def test_walks_need_every_column_once():
     trees = plain.Trees.random(np.random.default_rng(0), 2, 3, 3, 1)
     nodes, row, values = kernels.Trees(3, *nodes_of(trees)[1:]), np.zeros((1, 3)), np.zeros((1, 4, 1))

@@ -14,8 +14,17 @@ from sklearn.neural_network import MLPRegressor
 import limes
 from coalitions import answers, game, shapley
 from effort import crossed, repeats
-from internals import ControlVariates, OccurringStarts, PermutationSampler, ProductStarts, Sampling, Tolerance
+from internals import (
+    ControlVariates,
+    OccurringStarts,
+    PermutationSampler,
+    ProductStarts,
+    Sampling,
+    Tolerance,
+    curved_margins,
+)
 from limes.exceptions import InputError, ModelError
+from limes.models import forms
 from oracle import ROUNDING
 
 X, Y = load_diabetes(return_X_y=True)
@@ -284,6 +293,42 @@ def test_the_margin_is_a_control():
     walks = PermutationSampler(form, Sampling(4096, tolerance=Tolerance(1.0)))
     with_margins, without = (walks.at(row, prediction, starts, its).errors for its in (margins, None))
     assert (with_margins.max(axis=1) < 0.8 * without.max(axis=1)).all()
+
+
+def rows_on_the_way(row, starts, orders):
+    rows = np.repeat(starts[:, None], row.size + 1, axis=1)
+    for walk, order in zip(rows, orders, strict=True):
+        for step, j in enumerate(order):
+            walk[step + 1 :, j] = row[j]
+    return rows
+
+
+@pytest.mark.parametrize("kind", ["by rows", "in proportion", "down trees"])
+@pytest.mark.parametrize("columns", [3, 300])
+@pytest.mark.parametrize("walks", [1, 7])
+def test_answers_along_walks_are_those_of_the_rows_on_their_way(kind, columns, walks, monkeypatch):
+    """Few walks at a time where rows are written out, in two bytes a step where columns are many."""
+    rng = np.random.default_rng(columns)
+    linear = forms.Linear(rng.normal(size=columns))
+    x = rng.normal(size=(200, columns)).round(1)
+    margin = {
+        "by rows": lambda: forms.Combination([linear, linear], np.array([0.5, 0.25])),
+        "in proportion": lambda: linear,
+        "down trees": lambda: limes.models.read(
+            GradientBoostingClassifier(n_estimators=9, random_state=0).fit(x, x[:, -1] > x[:, 0]), "margin"
+        ),
+    }[kind]()
+    form = curved_margins.CurvedMargin(margin, np.tanh)
+    row, starts = x[0], x[1 : 1 + walks]
+    orders = rng.permuted(np.tile(np.arange(columns), (walks, 1)), axis=1)
+    rows = rows_on_the_way(row, starts, orders).reshape(-1, columns)
+    whole = form.along(row, starts, orders)
+    monkeypatch.setattr(curved_margins, "_NUMBERS", 2 * columns * (columns + 1))
+    few = form.along(row, starts, orders)
+    assert whole[0].shape == (walks, columns + 1, 1)
+    np.testing.assert_allclose(whole[0].ravel(), np.tanh(margin.predict(rows)), rtol=0, atol=ROUNDING)
+    assert np.array_equal(few[0], whole[0])
+    assert np.array_equal(few[1], whole[1])
 
 
 def counted(f):

@@ -76,6 +76,7 @@ def test_no_error_stands_in_a_letter():
     page = limes.decision_page(explanation, threshold=0.5)
     assert "±" not in page
     assert "standard error" not in page
+    assert "method: estimated with " in read(page)
     assert "order not certain" not in page
 
 
@@ -120,7 +121,7 @@ def account(values, errors):
     [
         (0.3064, 0.5, "31 % chance of good, below the threshold of 50 %; 73 % is usual."),
         (0.4999, 0.5, "49.99 % chance of good, below the threshold of 50 %; 73 % is usual."),
-        (0.12, 0.1234, "12 % chance of good, below the threshold of 12.34 %; 73 % is usual."),
+        (0.12, 0.1234, "12.0 % chance of good, below the threshold of 12.34 %; 73 % is usual."),
         (0.5, 0.5, "50 % chance of good, at the threshold of 50 %; 73 % is usual."),
         (0.9972, 0.5, "99.7 % chance of good, above the threshold of 50 %; 73 % is usual."),
         (0.0003, None, "0.03 % chance of good; 73 % is usual."),

@@ -16,8 +16,8 @@ import limes
 X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
 model = RandomForestRegressor(50, random_state=0).fit(X, y)
 explanation = limes.TabularExplainer(model, X)(X.iloc[:200])
-explanation.plot.bar(of="contributions", max_features=6)
+explanation.plot.bar(max_features=6)
 
 # %%
 # Grey lines reach from the 10 % to the 90 % quantile over rows. ``limes.summary`` has the numbers, and picks rows that together show the leading columns:
-limes.summary(explanation, of="contributions")
+limes.summary(explanation)

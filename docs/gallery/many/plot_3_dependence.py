@@ -16,7 +16,7 @@ import limes
 X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
 model = RandomForestRegressor(50, random_state=0).fit(X, y)
 explanation = limes.TabularExplainer(model, X)(X.iloc[:200])
-explanation.plot.dependence("bmi", color="s5", of="contributions")
+explanation.plot.dependence("bmi", color="s5")
 
 # %%
 # Colours are another column: where they separate, the two columns interact. Without ``of=`` the dots are LIME's coefficients.

@@ -16,4 +16,4 @@ import limes
 X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
 model = RandomForestRegressor(50, random_state=0).fit(X, y)
 explanation = limes.TabularExplainer(model, X)(X.iloc[:200])
-explanation.plot.heatmap(of="contributions", max_features=6)
+explanation.plot.heatmap(max_features=6)

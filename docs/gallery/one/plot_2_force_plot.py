@@ -35,5 +35,10 @@ values = explanation.to_shap()[0]
 shap.plots.force(values, matplotlib=True, show=False, figsize=(7, 3), contribution_threshold=0.25)
 
 # %%
+# Of many rows, shap's force and decision plots draw from one base, which ``base="common"`` gives them:
+many = limes.TabularExplainer(model, X)(X.iloc[:40]).to_shap(base="common")
+shap.plots.decision(float(many.base_values), many.values, many.feature_names, show=False)
+
+# %%
 # The waterfall has one line a column, so that every name and number can be read:
 explanation.plot.waterfall(max_features=5)

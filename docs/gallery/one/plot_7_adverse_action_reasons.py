@@ -24,7 +24,7 @@ catalogue = {  # for a value that raises the score, and for one that lowers it
     "mean symmetry": ("Nuclei are not symmetric", "Nuclei are symmetric"),
     "mean smoothness": ("Outline is uneven", "Outline is smooth"),
 }
-reasons = explanation.reasons(3, catalogue, of="contributions", sign="+")
+reasons = explanation.reasons(3, catalogue, sign="+")
 for reason in reasons:
     print("-", reason, "" if reason.certain else "(its place is not certain)")
 
@@ -35,7 +35,7 @@ names = {
     "mean symmetry": "Asymmetry of nuclei",
     "mean smoothness": "Unevenness of the outline",
 }
-explanation.plot.bar(of="contributions", max_features=3, names=names)
+explanation.plot.bar(max_features=3, names=names)
 
 # %%
 # A sentence may contain ``{value}``. ``sign="+"`` keeps the reasons that raise the score. :doc:`/guides/plot_1_credit` writes such reasons on a letter.

@@ -24,7 +24,7 @@ contrast = limes.SparseExplainer(model, literals=limes.Literals.fit(X)).contrast
 contrast
 
 # %%
-# ``contrast.proved`` is True where bounds of the forest show that fewer columns are not enough. The model's answer as the column moves:
+# ``contrast.proved`` is True where bounds of the model show that fewer columns are not enough: of forests and sums, and of those behind a link, as boosted probabilities. The model's answer as the column moves:
 (change,) = contrast.changes
 values = np.linspace(500, 1000, 200)
 moved = pd.concat([row] * len(values)).assign(**{change.feature: values})

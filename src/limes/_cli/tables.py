@@ -364,7 +364,7 @@ def print_run(summary: RunSummary, explainer: Any, out: str) -> None:
     about = "" if is_exact else "about "
     typer.echo(f"{out}: {summary.rows:,} rows, {explainer.method}; {about}{distinct:,} distinct explanations")
     sizes, shares = summary.mean_sizes, summary.mean_contributions
-    lines = Table("column", *(["mean |contribution|"] if shares else []), "mean |β|")
+    lines = Table("column", *(["mean |contribution|"] if shares else []), "mean |LIME coefficient|")
     largest = sorted(sizes, key=lambda name: -(shares[name][0] if shares else sizes[name]))
     for name in largest[:SHOWN_COLUMNS]:
         cells = [estimate_text(*shares[name])] if shares else []
@@ -433,7 +433,7 @@ def print_means(its: OutputMeans, top: int) -> None:
     lines.add_column("column", overflow="fold")
     columns: list[list[Any]] = [[Text(one_line(its.features[j])) for j in order]]
     for kind, (size, value, error) in its.means.items():
-        word = {"contribution": "contribution", "value": "β"}[kind]
+        word = {"contribution": "contribution", "value": "LIME\ncoefficient"}[kind]
         lines.add_column(f"mean\n|{word}|", justify="right", no_wrap=True)
         columns.append([estimate_text(size[j], error[j]) for j in order])
         if kind == "contribution" or len(its.means) == 1:  # else 80 characters are too few
@@ -443,6 +443,8 @@ def print_means(its: OutputMeans, top: int) -> None:
     for cells in zip(*columns, strict=True):
         lines.add_row(*cells)
     rich.print(lines)
+    if any(error.any() for _, _, error in its.means.values()):
+        typer.echo("±: of the sampling of these rows, not of the choice of the rows")
     if top < len(its.features):
         typer.echo(f"{len(its.features) - top} smaller columns: --top {len(its.features)}")
     for code, number in its.warnings.most_common():

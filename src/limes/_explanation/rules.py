@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from limes._explanation.drawing import Card, Printable
-from limes._explanation.wording import cell, count, number, one_line, signed_column
+from limes._explanation.wording import (
+    cell,
+    count,
+    number,
+    one_line,
+    percentages,
+    signed_column,
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -284,6 +291,8 @@ class Contrast(Printable):
         Why this is not proved.
     output
         Name of the output.
+    quantity
+        What the predictions are: "probability", which sentences state in percent, or "prediction".
 
     Examples
     --------
@@ -303,6 +312,7 @@ class Contrast(Printable):
     proved: bool
     reason: str
     output: str
+    quantity: str = "prediction"
 
     def __repr__(self) -> str:
         return f"<Contrast: {_contrast_sentence(self)}>"
@@ -342,20 +352,38 @@ _PLAUSIBLE = "All other columns stay as they are: the changed row need not be a 
 
 
 def _contrast_sentence(contrast: Contrast) -> str:
-    goal = f"{'fall below' if contrast.side == 'below' else 'rise above'} {number(contrast.threshold)}"
-    name = "the prediction" + ("" if contrast.output == "output" else f" of “{one_line(contrast.output)}”")
+    (before, after, threshold), subject = _numbers(contrast), _subject(contrast)
+    verb = "fall" if contrast.side == "below" else "rise"
     if not contrast.reached:
         who = "No row of background values makes" if contrast.proved else "No row that was tried makes"
-        return f"{who} {name} {goal}; it is {number(contrast.prediction)}."
-    subject = f"{name[0].upper()}{name[1:]}"
+        return f"{who} {subject} {verb} {contrast.side} {threshold}; it is {before}."
+    capital = f"{subject[0].upper()}{subject[1:]}"
     if not contrast.changes:
-        side = f"{contrast.side} {number(contrast.threshold)}"
-        return f"{subject} is {number(contrast.prediction)}, {side} already."
+        return f"{capital} is {before}, {contrast.side} {threshold} already."
     changes = " and ".join(
         f"{one_line(change.feature)} were {cell(change.new_value)} instead of {cell(change.value)}"
         for change in contrast.changes
     )
-    before, after = (
-        text.removeprefix("+") for text in signed_column([contrast.prediction, contrast.new_prediction])
-    )
-    return f"{subject} would {goal} if {changes}: from {before} to {after}."
+    if contrast.quantity == "probability":
+        return f"{capital} would {verb} from {before} to {after}, {contrast.side} {threshold}, if {changes}."
+    return f"{capital} would {verb} {contrast.side} {threshold} if {changes}: from {before} to {after}."
+
+
+def _subject(contrast: Contrast) -> str:
+    name = one_line(contrast.output)
+    if contrast.quantity != "probability":
+        return "the prediction" + ("" if name == "output" else f" of “{name}”")
+    # words need no quotation marks: "the chance of good"
+    is_word = name[:1].isalpha() and name not in ("True", "False")
+    return "the chance" + ("" if name == "output" else f" of {name if is_word else f'“{name}”'}")
+
+
+def _numbers(contrast: Contrast) -> tuple[str, ...]:
+    """Write both predictions and the threshold."""
+    predictions = [contrast.prediction, contrast.new_prediction]
+    if contrast.quantity == "probability":
+        return percentages(predictions, contrast.threshold)
+    before, after = (text.removeprefix("+") for text in signed_column(predictions))
+    if not contrast.changes:
+        before = number(contrast.prediction)
+    return before, after, number(contrast.threshold)

@@ -43,6 +43,36 @@ def signed_column(values: Iterable[float], significant: int = 4, *, size: float 
     return [_aligned(v, decimals) for v in numbers]
 
 
+# Most decimals of a percentage: numbers in single precision that differ then differ in writing
+_MOST_DECIMALS = 6
+
+
+def percentages(probabilities: Sequence[float], threshold: float | None = None) -> tuple[str, ...]:
+    """Write probabilities in percent with few decimals, and last their threshold in full.
+
+    Rounding makes none 0 % or 100 % that is not, and no two that differ the same, nor one the threshold.
+    """
+    all_of_them = {0.0, 1.0, *probabilities, *([] if threshold is None else [threshold])}
+    written = [_percentage(p, all_of_them - {p}) for p in probabilities]
+    return (*written, *([] if threshold is None else [f"{number(100.0 * threshold, 6)} %"]))
+
+
+def _percentage(probability: float, others: Iterable[float]) -> str:
+    for decimals in range(_MOST_DECIMALS + 1):
+        rounded = round(100.0 * probability, decimals)
+        # a digit of what is left to 0 % and to 100 %: not 1 % for 0.6 %
+        away = min(probability, 1.0 - probability)
+        is_shown = away <= 0.0 or 100.0 * away >= 10.0**-decimals
+        if is_shown and all(rounded != round(100.0 * other, decimals) for other in others):
+            return f"{rounded:.{decimals}f} %"
+    return f"{100.0 * probability:.12g} %"
+
+
+def percentage(probability: float) -> str:
+    """Write one probability in percent: 35 %, 0.4 %, 99.98 %."""
+    return percentages([probability])[0]
+
+
 def difference(value: float, significant: int = 4) -> str:
     return _sign(number(value, significant), value)
 

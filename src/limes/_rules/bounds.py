@@ -13,19 +13,24 @@ between those of its parts.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
+from typing import Any
 
 import numpy as np
+from scipy.special import expit, logsumexp, softmax
 
 from limes import _kernels
 from limes._arrays import Bools, Floats, Ints, times
 from limes._functions import LARGEST
 from limes.exceptions import InputError
-from limes.models.forms._base import Combination, Form, Reducible, Sum
-from limes.models.forms._linked import Linked, as_sum
+from limes.models._algebra import map_outputs
+from limes.models.forms._base import Combination, Form, Reducible, Sum, outputs_of
+from limes.models.forms._linked import Linked, Softmax, as_sum
 from limes.models.forms._trees import Forest
+from limes.models.readers.links import Curve, matching_curve
 
 Box = tuple[Floats, ...]
 
@@ -86,24 +91,51 @@ class Minimum:
     row: Floats | None  # a row whose answer is ``value``; None where the search stopped before
 
 
-def least(bounds: Bounds, box: Box, *, sign: float = 1.0, boxes: int, below: float = np.inf) -> Minimum:
-    """Search for the least value of sign · f over a box."""
+@dataclass
+class Limit:
+    """Values that are small enough: those below a number, unless the model itself says otherwise.
+
+    Its answers are monotone in the value. So where the model refuses a row, larger values are not small
+    enough, either, but for ``blur``, the rounding of two values.
+    """
+
+    below: float
+    reaches: Callable[[Floats], bool]
+    blur: float
+
+    def admits(self, row: Floats, value: float) -> bool:
+        if self.reaches(row):
+            return True
+        self.below = min(self.below, value + self.blur)
+        return False
+
+
+def least(bounds: Bounds, box: Box, *, sign: float = 1.0, boxes: int, limit: Limit | None = None) -> Minimum:
+    """Search for the least value of sign · f over a box, or for a row that a limit admits."""
     number = count()
     ends, row = _signed(bounds(box), sign), bounds.lowest(box, sign)
-    if row is not None:
-        return Minimum(ends.low, row if ends.low < below else None)
+    if row is not None and (limit is None or (ends.low < limit.below and limit.admits(row, ends.low))):
+        return Minimum(ends.low, row)
     pending = [(ends.low, next(number), box, ends)]
-    while True:
+    while pending:
         low, _, box, ends = heappop(pending)
-        if low < below and (not ends.stakes.any() or ends.high < below < np.inf):
-            return Minimum(low, np.array([values[0] for values in box]))
-        if low >= below or boxes == 0:
+        if limit is not None and low >= limit.below:
+            return Minimum(low, None)
+        is_one = not ends.stakes.any()
+        if is_one or (limit is not None and ends.high < limit.below < np.inf):
+            row = np.array([values[0] for values in box])
+            if limit is None or limit.admits(row, ends.high):
+                return Minimum(low, row)
+            if is_one:
+                continue
+        if boxes == 0:
             return Minimum(low, None)
         boxes -= 1
         for part in _halves(box, ends):
             inner = _signed(bounds(part), sign)
             # roundings of sums must not lower a bound
             heappush(pending, (max(inner.low, low), next(number), part, inner))
+    return Minimum(np.inf, None)
 
 
 def _signed(ends: Range, sign: float) -> Range:
@@ -244,3 +276,166 @@ def _range(form: Form, values: Box) -> Floats | None:
                 ends = _SumBounds(total)(values)
                 return np.array([ends.low, ends.high])
     return None
+
+
+# -- the margin behind answers ------------------------------------------------------------------------------
+#
+# Where answers are a monotone link of one margin, "answer above t" is "margin above link⁻¹(t)", or below
+# it where the link falls, as that of 1 - P does. Margins are sums and forests, which have bounds; answers
+# have none where the probability itself is not read (boosted trees), and equal ones where the link is flat.
+# A softmax is the logistic function of one class's log-odds against the others,
+#
+#     log p_a / (1 - p_a) = -log Σ_{b≠a} e^{-(m_a - m_b)},
+#
+# which rises with each m_a - m_b, so that bounds of these differences bound it.
+#
+# The model's own answers decide. They differ from link(margin) by rounding, so the margin's threshold is
+# where an answer *may* still be beyond t, and the model is asked about each row that the search finds.
+
+
+# Halvings of an interval of margins, after which its end is known to more digits than margins are
+_HALVINGS = 60
+# Beyond it a link has reached the end of its range, or has none
+_FARTHEST = 1e30
+# Least weight of a class's columns where a box is cut: they stay open however unlikely the class is
+_LEAST_WEIGHT = 1e-9
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """The goal on what is bounded: sign · margin < threshold, but for rounding."""
+
+    sign: float
+    threshold: float
+    blur: float  # largest difference of two margins that the model may take for equal; inf where not known
+
+
+@dataclass(frozen=True, eq=False)
+class Searched:
+    """Bounds over boxes, and the curve from what they bound to the answers."""
+
+    bounds: Bounds
+    curve: Curve | None = (
+        None  # (n,) -> (n,), rising or falling; None where the answers themselves are bounded
+    )
+    tolerance: float = 0.0  # rounding of the model, relative to its largest numbers
+    size: float = 0.0  # of the margins
+
+    def crossing(self, sign: float, threshold: float) -> Crossing | None:
+        """Return the goal sign · answer < sign · threshold on what is bounded; None if none reaches it."""
+        if self.curve is None:
+            return Crossing(sign, sign * threshold, np.inf)
+        first, last = self.curve(np.array([-np.inf, np.inf])).tolist()
+        towards = sign if first < last else -sign
+        best = first if towards > 0 else last
+        largest = max([abs(threshold), *(abs(end) for end in (first, last) if np.isfinite(end))])
+        blur = self.tolerance * largest
+        # ends of probabilities and means are numbers that no rounding passes
+        if sign * best >= sign * threshold + (0.0 if best in (0.0, 1.0) else blur):
+            return None
+
+        def may_reach(margin: float) -> bool:
+            assert self.curve is not None  # noqa: S101 - checked above
+            return bool(sign * self.curve(np.array([towards * margin]))[0] < sign * threshold + blur)
+
+        off = self.tolerance * self.size
+        return Crossing(towards, _last(may_reach) + off, 2.0 * off)
+
+
+def _last(holds: Callable[[float], bool]) -> float:
+    """Return a number, or infinity, up to which something holds that does not hold beyond."""
+    low, high = -1.0, 1.0
+    while not holds(low):
+        low *= 2.0
+        if low < -_FARTHEST:
+            return -np.inf
+    while holds(high):
+        high *= 2.0
+        if high > _FARTHEST:
+            return np.inf
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return high
+
+
+def searched_form(form: Form, rows: Floats, tolerance: float) -> Searched | None:
+    """Return what a form of one output is searched on; ``rows`` (n, d) show the size of its margin."""
+    match form:
+        case Linked() if form.curve.is_monotone and np.count_nonzero(form.coef) == 1:
+            (k,) = np.flatnonzero(form.coef)
+            margin = form.margin if not outputs_of(form.margin) else form.margin.select(int(k))
+            bounds, values = bounds_of(margin), margin.predict(rows)
+
+            def answers(margins: Floats) -> Floats:
+                return np.asarray(form.intercept + form.coef[k] * form.curve.function(margins))
+
+        case Softmax() if np.count_nonzero(form.coef) == 1:
+            (k,) = np.flatnonzero(form.coef)
+            bounds, values = _odds_bounds(form.margin, int(k)), form.margin.predict(rows)
+
+            def answers(margins: Floats) -> Floats:
+                return np.asarray(form.intercept + form.coef[k] * expit(margins))
+
+        case _:
+            bounds = bounds_of(form)
+            return None if bounds is None else Searched(bounds)
+    return None if bounds is None else Searched(bounds, answers, tolerance, float(np.abs(values).max()))
+
+
+def searched_margin(
+    margin: Form, column: int | None, rows: Floats, answers: Floats, tolerance: float
+) -> Searched | None:
+    """Return what answers (n,) at rows (n, d) are searched on, by the margin behind them; None if it is not.
+
+    ``column`` is that of the answers among all predictions, None where the model has one output.
+    """
+    values, allowed = margin.predict(rows), tolerance * float(np.abs(answers).max())
+
+    def pick(predictions: Floats) -> Floats:
+        return predictions if column is None else predictions[:, column]
+
+    if values.ndim == 1:
+        curve, bounds = matching_curve(values, answers, pick, allowed), bounds_of(margin)
+    else:
+        curve, bounds = None, None
+        # as a softmax, and as AdaBoost's, of margins over the number of other classes
+        for factor in (1.0, 1.0 / max(values.shape[1] - 1, 1)):
+            computed = pick(np.asarray(softmax(factor * values, axis=1)))
+            if computed.shape == answers.shape and (np.abs(computed - answers) <= allowed).all():
+                assert column is not None  # noqa: S101 - one answer of several
+                curve, bounds = expit, _odds_bounds(margin, column, factor)
+                break
+    if curve is None or bounds is None:
+        return None
+    return Searched(bounds, curve, tolerance, float(np.abs(values).max()))
+
+
+def _odds_bounds(margins: Form, k: int, factor: float = 1.0) -> Bounds | None:
+    """Return the bounds of class k's log-odds; None where a difference of two margins has none."""
+    (classes,) = outputs_of(margins)
+    unit = factor * np.eye(classes)
+    try:
+        parts = [bounds_of(map_outputs(margins, unit[k] - unit[b])) for b in range(classes) if b != k]
+    except InputError:
+        return None
+    bounded = [part for part in parts if part is not None]
+    return _OddsBounds(tuple(bounded)) if len(bounded) == len(parts) else None
+
+
+@dataclass(frozen=True, eq=False)
+class _OddsBounds(Bounds):
+    parts: tuple[Bounds, ...]  # of m_a - m_b, for each other class b
+
+    def __call__(self, box: Box) -> Range:
+        parts = [part(box) for part in self.parts]
+        lows, highs = np.array([[part.low, part.high] for part in parts]).T
+        weights = np.maximum(softmax(-lows), _LEAST_WEIGHT)
+        stakes: Any = [w * part.stakes for w, part in zip(weights, parts, strict=True)]
+        return Range(
+            -float(logsumexp(-lows)),
+            -float(logsumexp(-highs)),
+            np.concatenate([part.columns for part in parts]),
+            np.concatenate([part.thresholds for part in parts]),
+            np.concatenate(stakes),
+        )

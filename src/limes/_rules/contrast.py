@@ -1,12 +1,13 @@
 """The fewest changes of a row that take a prediction beyond a threshold: by bounds, or among rows drawn.
 
 By bounds, sets of columns are tried in the order of their size. The box of a set frees its columns and fixes
-the others. Sets whose bound is below the threshold are searched, those with the least bound first.
+the others. Sets whose bound is below the threshold are searched, those with the least bound first. Bounds are
+of the answers or of the margin behind them; a row counts where the model itself says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb, isfinite
@@ -18,7 +19,7 @@ import numpy as np
 from limes._arrays import Bools, Floats
 from limes._explanation.fields import plain_cell
 from limes._explanation.rules import Change, Contrast
-from limes._rules.bounds import Bounds, Box, Minimum, least
+from limes._rules.bounds import Bounds, Box, Limit, Minimum, Searched, least
 from limes._rules.literals import SignRows
 from limes._rules.model import Ask
 from limes.exceptions import InputError
@@ -51,22 +52,27 @@ class Target:
         return np.asarray(self.sign * answers < self.sign * self.threshold)
 
 
-def changes_among(rows: Floats, row: Floats, ask: Ask, goal: Target) -> SmallestChange:
+# Whether a row is beyond the threshold by the model's own answer
+Reaches = Callable[[Floats], bool]
+
+
+def verdict(row: Floats, ask: Ask, goal: Target) -> Reaches:
+    """Ask about each row beside the row itself, as the final answers are: batches may change last digits."""
+    return lambda new: bool(goal.reached(ask(np.stack([row, new])))[1])
+
+
+def changes_among(rows: Floats, row: Floats, ask: Ask, goal: Target, why: str) -> SmallestChange:
     """Search among rows drawn, (m, columns), and take back each change of the best one that is not needed."""
-    reason = f"they are the fewest among {len(rows):,} rows drawn, as the model has no bounds that are read"
-    if goal.reached(ask(row[None, :]))[0]:
-        return SmallestChange((), row, "")
     enough = rows[goal.reached(ask(rows))]
     if not len(enough):
-        return SmallestChange(
-            (), None, f"none of {len(rows):,} rows drawn is enough, and the model has no bounds that are read"
-        )
+        return SmallestChange((), None, f"none of {len(rows):,} rows drawn is enough, and {why}")
     best = enough[np.argmin(_differ(enough, row).sum(axis=1))].copy()
     for j in _changed(best, row):
         shorter = best.copy()
         shorter[j] = row[j]
         if goal.reached(ask(shorter[None, :]))[0]:
             best = shorter
+    reason = f"they are the fewest among {len(rows):,} rows drawn, as {why}"
     return SmallestChange(_changed(best, row), best, reason)
 
 
@@ -79,9 +85,13 @@ def _changed(new: Floats, row: Floats) -> tuple[int, ...]:
 
 
 def nearest(fewest: SmallestChange, row: Floats, values: Box, ask: Ask, goal: Target) -> SmallestChange:
-    """Move changes, one after the other, to the values nearest the row's own that are enough."""
+    """Move changes, one after the other, to the values nearest the row's own that are enough.
+
+    The model itself answers: a value that is enough by what was read may miss the threshold by a rounding.
+    """
     if fewest.row is None:
         return fewest
+    reaches = verdict(row, ask, goal)
     new = fewest.row.copy()
     for j in fewest.columns:
         places = np.unique(np.linspace(0, values[j].size - 1, _NEAREST).astype(np.int64))
@@ -90,7 +100,9 @@ def nearest(fewest: SmallestChange, row: Floats, values: Box, ask: Ask, goal: Ta
         rows = np.tile(new, (candidates.size, 1))
         rows[:, j] = candidates
         enough = candidates[goal.reached(ask(rows)) & (_differ(rows, row)[:, j])]
-        new[j] = enough[0] if enough.size else new[j]
+        moved = new.copy()
+        moved[j] = enough[0] if enough.size else new[j]
+        new = moved if reaches(moved) else new
     return SmallestChange(fewest.columns, new, fewest.reason)
 
 
@@ -100,7 +112,7 @@ def freed(values: Box, row: Floats, columns: Container[int]) -> Box:
 
 
 def contrast_of(
-    fewest: SmallestChange, row: Floats, rows: SignRows, ask: Ask, goal: Target, output: str
+    fewest: SmallestChange, row: Floats, rows: SignRows, ask: Ask, goal: Target, **facts: str
 ) -> Contrast:
     """Put the result in the user's words; the model itself answers the row that the changes make."""
     new = row if fewest.row is None else fewest.row
@@ -125,7 +137,7 @@ def contrast_of(
         reached=bool(goal.reached(np.array([new_prediction]))[0]),
         proved=not fewest.reason,
         reason=fewest.reason,
-        output=output,
+        **facts,
     )
 
 
@@ -145,27 +157,38 @@ class SmallestChange:
     reason: str
 
 
-def fewest_changes(bounds: Bounds, row: Floats, values: Box, goal: Target) -> SmallestChange:
-    """Search for a row beyond the threshold that differs from a row in the fewest columns."""
-    free = [j for j, column in enumerate(values) if column.size > 1]
-    search = _Search(bounds, row, values, goal.sign, goal.sign * goal.threshold)
-    if search.low(()) < search.threshold:
-        return SmallestChange((), row, "")
-    if search(free).value >= search.threshold:
+# Why a search by bounds has no proof
+_CUT_SHORT = "the search was cut short"
+
+
+def fewest_changes(
+    searched: Searched, row: Floats, values: Box, goal: Target, reaches: Reaches
+) -> SmallestChange:
+    """Search for a row beyond the threshold that differs from a row, which is not, in the fewest columns."""
+    crossing = searched.crossing(goal.sign, goal.threshold)
+    if crossing is None:
         return SmallestChange((), None, "")
-    if bounds.lowest(freed(values, row, ()), goal.sign) is not None:  # each column can be judged by itself
+    free = [j for j, column in enumerate(values) if column.size > 1]
+    limit = Limit(crossing.threshold, reaches, crossing.blur)
+    search = _Search(searched.bounds, row, values, crossing.sign, limit)
+    end = search(free)
+    if end.row is None and end.value >= limit.below:
+        return SmallestChange((), None, "")
+    if search.is_by_column:
         return search.greedy(free, "")
     reason = ""
     for size in range(1, len(free) + 1):
         if comb(len(free), size) > _MOST_SETS:
             return search.greedy(free, f"there are too many sets of {size} columns to try all")
+        cut_short = reason
         for columns in search.promising(combinations(free, size)):
             end = search(columns)
             if end.row is not None:
                 return SmallestChange(_changed(end.row, row), end.row, reason)
-            if end.value < search.threshold:
-                reason = "the search of a smaller set was cut short"
-    return SmallestChange((), None, reason)
+            if end.value < limit.below:
+                cut_short = "the search of a smaller set was cut short"
+        reason = cut_short
+    return SmallestChange((), None, reason or _CUT_SHORT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,11 +199,11 @@ class _Search:
     row: Floats
     values: Box
     sign: float
-    threshold: float  # of sign · f
+    limit: Limit  # of sign · f
 
     def __call__(self, columns: Container[int]) -> Minimum:
-        """Return a row below the threshold, or a bound."""
-        return self._least(columns, boxes=_MOST_BOXES, below=self.threshold)
+        """Return a row below the limit, or a bound."""
+        return self._least(columns, boxes=_MOST_BOXES, limit=self.limit)
 
     def low(self, columns: Container[int]) -> float:
         return self._least(columns, boxes=0).value
@@ -188,18 +211,29 @@ class _Search:
     def _least(self, columns: Container[int], **limits: Any) -> Minimum:
         return least(self.bounds, freed(self.values, self.row, columns), sign=self.sign, **limits)
 
+    @property
+    def is_by_column(self) -> bool:
+        """Whether each column can be judged by itself."""
+        return self.bounds.lowest(freed(self.values, self.row, ()), self.sign) is not None
+
     def promising(self, sets: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
-        """Return the sets whose bound is below the threshold, the least first."""
+        """Return the sets whose bound is below the limit, the least first."""
         lows = [(self.low(columns), columns) for columns in sets]
-        return [columns for low, columns in sorted(lows) if low < self.threshold]
+        return [columns for low, columns in sorted(lows) if low < self.limit.below]
 
     def greedy(self, free: Sequence[int], reason: str) -> SmallestChange:
-        """Free the column that lowers the bound most, again and again, until a row is below the threshold."""
+        """Free the column that lowers the bound most, again and again, until a row is below the limit."""
         columns: list[int] = []
         for _ in free:
             rest = [j for j in free if j not in columns]
-            columns.append(min(rest, key=lambda j: self.low([*columns, j])))
-            row = self(columns).row
-            if row is not None:
-                return SmallestChange(_changed(row, self.row), row, reason)
-        return SmallestChange((), None, "the search was cut short")
+            best, *others = sorted(rest, key=lambda j: self.low([*columns, j]))
+            end = self([*columns, best])
+            if end.row is not None:
+                return SmallestChange(_changed(end.row, self.row), end.row, reason)
+            # what the model refused, another set of this size may reach by a rounding
+            if not reason and others and self.low([*columns, others[0]]) < self.limit.below:
+                reason = "other columns come within a rounding of the threshold"
+            if not reason and end.value < self.limit.below:
+                reason = _CUT_SHORT
+            columns.append(best)
+        return SmallestChange((), None, reason or _CUT_SHORT)

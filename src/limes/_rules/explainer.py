@@ -28,12 +28,14 @@ from limes._explanation.explanation import from_fields
 from limes._explanation.rules import Contrast
 from limes._explanation.wording import holding_text, number, rule_text
 from limes._rules.contrast import (
+    SmallestChange,
     Target,
     changes_among,
     contrast_of,
     fewest_changes,
     freed,
     nearest,
+    verdict,
 )
 from limes._rules.literals import Literals, TableRows, check_columns, rows_of
 from limes._rules.model import ModelReading, RowCalls, RuleModel
@@ -445,17 +447,33 @@ class SparseExplainer(Described):
         still = self._rows.positions((*self._exclude, *_check_names("exclude", exclude)), row.size)
         changing = np.setdiff1d(np.arange(row.size), still)
         values = freed(self._rows.box(row, changing[:0]), row, changing)
-        if model.bounds is not None:
-            fewest = fewest_changes(model.bounds, row, values, goal)
-        else:
+        reaches, searched = verdict(row, self._ask, goal), model.searched
+
+        def among_rows(why: str) -> SmallestChange:
             near = self._rows.near(row, self._spread)
             (stream,) = streams(self._config.seed, fingerprint(row), 1)
             rng = np.random.default_rng(stream)
             drawn = near.rows(near.law.flips(rng, self._config.fresh), rng)
             drawn[:, still] = row[still]
-            fewest = changes_among(drawn, row, self._ask, goal)
-        fewest = nearest(fewest, row, values, model.predict or self._ask, goal)
-        return contrast_of(fewest, row, self._rows, self._ask, goal, self._ask.name)
+            return changes_among(drawn, row, self._ask, goal, why)
+
+        if reaches(row):
+            fewest = SmallestChange((), row, "")
+        elif searched is None:
+            fewest = among_rows("the model has no bounds that are read")
+        else:
+            fewest = fewest_changes(searched, row, values, goal, reaches)
+            if fewest.row is None and fewest.reason:
+                fewest = among_rows("the search by bounds was cut short")
+        fewest = nearest(fewest, row, values, self._ask, goal)
+        quantity = "probability" if self._is_probability else "prediction"
+        return contrast_of(fewest, row, self._rows, self._ask, goal, output=self._ask.name, quantity=quantity)
+
+    @property
+    def _is_probability(self) -> bool:
+        """Whether the answers so far are those of ``predict_proba``, and no scores in their place."""
+        is_share = self._output.method == "predict_proba"
+        return is_share and self._ask.first.are_probabilities(add_up=False)
 
     def _spread_of_answers(self, model: ModelReading, d: int) -> float:
         """Return the largest difference of two answers to one input; 0 where the model was read."""

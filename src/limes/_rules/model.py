@@ -14,8 +14,17 @@ from limes._arrays import Floats, are_probabilities
 from limes._expectations.moments import ExactMoments
 from limes._explainers.options import REQUESTED
 from limes._explainers.results import UNFINISHED
-from limes._explainers.verified_form import VerifiedForm, exact_moments
-from limes._rules.bounds import Bounds, Box, answer_range, bounds_of, least
+from limes._explainers.verified_form import VerifiedForm, exact_moments, margin_of
+from limes._rules.bounds import (
+    Bounds,
+    Box,
+    Searched,
+    answer_range,
+    bounds_of,
+    least,
+    searched_form,
+    searched_margin,
+)
 from limes._rules.literals import SignRows
 from limes._rules.neighbourhood import LiteralNeighbourhood
 from limes._rules.problem import AnswerRange, PopulationProblem
@@ -76,6 +85,13 @@ class ModelReading:
     reason: str  # why it is sampled, where it is
     watch: RefitDetector  # notices that the model was fitted again
     unfinished: LRUCache[int, RowCalls]  # answers around rows whose explanation was cut short
+    read_searched: Callable[[], Searched | None]  # asks the model about a margin, which no rule needs
+    _searched: LRUCache[None, Searched | None]
+
+    @property
+    def searched(self) -> Searched | None:
+        """What contrasts are searched on; None where no box bounds answers, nor the margin behind them."""
+        return self._searched.get(None, self.read_searched)
 
     def worst_case(self, box: Box, boxes: int) -> tuple[tuple[float, float] | None, bool]:
         """Return the least and the largest answer over a box, or bounds; and whether rows reach them."""
@@ -113,6 +129,7 @@ class RuleModel:
         verified = VerifiedForm(model=self.model, output=self.output, ask=self.ask)
         if not (why_sampled and bounded):
             verified = self._read()
+        compared = verified  # its form has bounds even where it has no expectation
         if verified.form is not None and not why_sampled:
             try:
                 expectation = self._expectation(verified.form)
@@ -142,7 +159,22 @@ class RuleModel:
             reason=why_sampled or verified.reason,
             watch=verified.watch(),
             unfinished=LRUCache(UNFINISHED),
+            read_searched=lambda: self._searched(self._read() if why_sampled and bounded else compared),
+            _searched=LRUCache(1),
         )
+
+    def _searched(self, verified: VerifiedForm) -> Searched | None:
+        if verified.form is not None:
+            rows = self.rows.checked_rows(verified.form.size)
+            return searched_form(verified.form, rows, verified.tolerance)
+        margin = margin_of(self.model, self.output, self._form_of)
+        if margin is None:
+            return None
+        rows, columns = self.rows.checked_rows(margin.size), self.output.columns
+        column = self.ask.column if columns is None else columns
+        if isinstance(column, list):
+            (column,) = column
+        return searched_margin(margin, column, rows, self.ask(rows), tolerance_of(self.model))
 
     @property
     def _in_unit_interval(self) -> bool:
@@ -167,7 +199,7 @@ class RuleModel:
         exact, column = self.method == "exact", self.ask.column
 
         def read(output: Output) -> Form:
-            form = self.rows.form_of(read_output(self.model, output, self.rows.schema))
+            form = self._form_of(output)
             return form if output.columns is not None or column is None else form.select(column)
 
         tolerance = tolerance_of(self.model)
@@ -184,6 +216,9 @@ class RuleModel:
             if exact:
                 raise
             return verified.unread(str(mismatch))
+
+    def _form_of(self, output: Output) -> Form:
+        return self.rows.form_of(read_output(self.model, output, self.rows.schema))
 
     def _expectation(self, form: Form) -> ExactMoments:
         """The form's exact expectation, tried around one row; a NotReadableError, if it has none."""

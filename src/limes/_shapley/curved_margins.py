@@ -29,7 +29,9 @@ from limes.models.forms._trees import Forest
 # PermutationSampler that one thread takes down the trees
 _WALKS = 256
 # Largest number of columns, and of thresholds of a column, that the compiled pass takes
-_MOST_COLUMNS, _MOST_THRESHOLDS = 254, 65_534
+_MOST_COLUMNS, _MOST_THRESHOLDS = 65_534, 65_534
+# Numbers of the rows on the way of walks, where these are written out: some 30 MB
+_NUMBERS = 1 << 22
 # Most pairs of walks to a row, and most steps of these, times trees; a column of another margin costs as much
 # as some trees
 _MOST_PAIRS, _FEWEST_PAIRS, _MOST_STEPS, _A_COLUMN = 1 << 13, 1 << 9, 1 << 27, 8
@@ -51,7 +53,9 @@ class _Proportional(NamedTuple):
 
     @classmethod
     def of(cls, margin: Form) -> _Proportional | None:
-        terms = margin.reduce() if isinstance(margin, Reducible) else None
+        # a forest is no sum, and its boxes are leaves times columns
+        is_forest = isinstance(margin, Forest)
+        terms = margin.reduce() if isinstance(margin, Reducible) and not is_forest else None
         if not isinstance(terms, Sum) or any(len(loading) > 1 for loading in terms.loadings):
             return None
         return cls(terms, np.concatenate(terms.loadings).reshape(len(terms.loadings), -1))
@@ -119,20 +123,29 @@ class CurvedMargin:
 
     def along(self, row: Floats, starts: Floats, orders: Ints) -> tuple[Floats, Floats]:
         """Answers (W, d + 1, k) and margins (W, d + 1, m) at the steps of W walks from rows (W, d)."""
+        if self._is_compiled:
+            values, steps = self._down_trees(row, starts, orders), (len(orders), row.size + 1)
+            return self.curve(values).reshape(*steps, -1), values.reshape(*steps, -1)
+        # few walks at a time: each has d + 1 rows of d columns on its way
+        few = max(1, _NUMBERS // (row.size * (row.size + 1)))
+        blocks = [slice(first, first + few) for first in range(0, len(orders), few)]
+        both = [self._by_rows(row, starts[some], orders[some]) for some in blocks]
+        answers, margins = zip(*both, strict=True)
+        return np.concatenate(answers), np.concatenate(margins)
+
+    def _by_rows(self, row: Floats, starts: Floats, orders: Ints) -> tuple[Floats, Floats]:
         steps = (len(orders), row.size + 1)
         if self._proportional is not None:
             margins, beside = self._proportional.along(row, starts, orders)
             shape = np.shape(self._proportional.terms.intercept)
             return self.curve(margins.reshape(-1, *shape)).reshape(*steps, -1), beside
-        values = self._down_trees(row, starts, orders) if self._is_compiled else None
-        if values is None:
-            values = self.margin.predict(_steps(row, starts, orders).reshape(-1, row.size))
+        values = self.margin.predict(_steps(row, starts, orders).reshape(-1, row.size))
         return self.curve(values).reshape(*steps, -1), values.reshape(*steps, -1)
 
     @cached_property
     def _is_compiled(self) -> bool:
         margin = self.margin
-        if not isinstance(margin, Forest) or margin.size > _MOST_COLUMNS:
+        if self._proportional is not None or not isinstance(margin, Forest) or margin.size > _MOST_COLUMNS:
             return False
         return bool(np.bincount(margin.feature[margin.feature >= 0], minlength=1).max() <= _MOST_THRESHOLDS)
 

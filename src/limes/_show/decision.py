@@ -33,7 +33,16 @@ from limes._explanation.view import (
     warnings_of,
     what_holds,
 )
-from limes._explanation.wording import CONFIDENCE, adding_up, count, difference, number, one_line
+from limes._explanation.wording import (
+    CONFIDENCE,
+    adding_up,
+    count,
+    difference,
+    number,
+    one_line,
+    percentage,
+    percentages,
+)
 from limes._show.axes import Scale
 from limes._show.exports import Reason
 from limes._show.exports import reasons as reasons_of
@@ -57,6 +66,8 @@ _SIGNIFICANT, _MOST_DIGITS = 3, 9
 _UNCERTAIN = " (order not certain)"
 # What the line of the method ends with for those who wrote the program
 _ADVICE = re.compile("; (its margin is exact|if it is a fitted model's method).*")
+# How large errors are: they are in the record
+_ERROR = re.compile(r"(?<=^estimated) to [\d.e+-]+% of the largest contribution")
 # Rounding of a sum of contributions, as a share of what is added
 _ROUNDED = 1e-6
 
@@ -280,7 +291,8 @@ def _facts(one: Explanation) -> dict[str, Any]:
 
 
 def _method(one: Explanation, account: Contributions | None) -> str:
-    return _ADVICE.sub("", method_line(one) if account is None else account_line(one, account))
+    text = method_line(one) if account is None else account_line(one, account)
+    return _ADVICE.sub("", _ERROR.sub("", text))
 
 
 # -- the prediction ------------------------------------------------------------------------------------------
@@ -350,13 +362,13 @@ class _Prediction:
             return "+" if contrast is not None and contrast.side == "below" else "-"
         return "+" if self.value > self.threshold else "-"
 
-    def level(self, value: float, *others: float) -> str:
-        """A prediction with enough digits that it is not written like another one it differs from."""
+    def level(self, value: float, *threshold: float) -> str:
+        """A prediction with enough digits that it is not written like a threshold it differs from."""
         if self.label:
-            return _percent(value, *others)
+            return percentages([value], *threshold)[0]
         for digits in range(_SIGNIFICANT, _MOST_DIGITS):
             text = number(value, digits)
-            if all(text != number(other, digits) for other in others if other != value):
+            if all(text != number(other, digits) for other in threshold if other != value):
                 return text
         return number(value, _MOST_DIGITS)
 
@@ -372,7 +384,7 @@ class _Prediction:
         else:
             stated = f"{self.title[0].upper()}{self.title[1:]}: {value}"
         if self.is_log_odds:
-            stated += f" (a chance of {_percent(_logistic(self.value))})"
+            stated += f" (a chance of {percentage(_logistic(self.value))})"
         if self.threshold is not None:
             side = (
                 "at" if self.value == self.threshold else "below" if self.value < self.threshold else "above"
@@ -386,18 +398,6 @@ def _logistic(value: float) -> float:
     from scipy.special import expit
 
     return float(expit(value))
-
-
-def _percent(share: float, *others: float) -> str:
-    """A probability in percent with few decimals: never 0 % or 100 % if it is not, nor like another one."""
-    away, different = 100.0 * min(share, 1.0 - share), {0.0, 1.0, *others} - {share}
-    for decimals in range(_MOST_DIGITS):
-        text = f"{100.0 * share:.{decimals}f}"
-        # a digit of what is left to 0 % and to 100 %: not 1 % for 0.6 %
-        is_shown = away <= 0.0 or away >= 10.0**-decimals
-        if is_shown and all(text != f"{100.0 * other:.{decimals}f}" for other in different):
-            break
-    return f"{number(float(text), _MOST_DIGITS)} %"
 
 
 # -- the account ---------------------------------------------------------------------------------------------
