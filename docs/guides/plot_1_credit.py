@@ -102,13 +102,20 @@ limes.diagnose(explanation, progress=False)
 # The letter, and the file
 # ------------------------
 #
-# A sheet to print, a report of all declined applicants to click through, and JSON with every digit for the archive. None needs a network or limes to be opened.
+# A sheet to print, which begins with the reasons for the outcome, a report of all declined applicants to click through, and JSON with every digit and
+# error for the archive. None needs a network or limes to be opened. With a saved model the sheet is one command:
+# ``limes decide model.skops new.csv --id applicant --row A0117 --above 0.5 --background train.csv --exclude years_of_credit --pdf A0117.pdf``.
 import tempfile
 from pathlib import Path
 
 folder = Path(tempfile.mkdtemp())
 limes.decision_page(
-    explanation, folder / "A0117.html", decision="Declined.", catalogue=catalogue, contrast=contrast
+    explanation,
+    folder / "A0117.html",
+    decision="Declined.",
+    outcome="refusal",
+    catalogue=catalogue,
+    contrast=contrast,
 )
 declined = explainer(applicants[model.predict_proba(applicants)[:, 1] < 0.5].head(200))
 declined.to_report(folder / "declined.html", title="Declined applicants", progress=False)

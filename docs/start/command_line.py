@@ -44,6 +44,21 @@ def run(command):
 run("limes explain model.skops patients.csv --row 3 --html patient.html")
 
 # %%
+# A letter about one decision
+# ---------------------------
+#
+# ``limes decide`` says why a row was decided as it was, and what would have changed that: here, that a patient's progression is above 200.
+# ``--html letter.html`` writes a page, ``--pdf letter.pdf`` prints it (by Chromium or Chrome), and ``--json`` has the record with all errors.
+# Without one of them the letter is printed. ``--exclude`` names columns that stay as they are.
+run("limes decide model.skops patients.csv --row 9 --below 200 --exclude age --exclude sex")
+
+# %%
+# A file of cases to be decided, of refused ones above all, does not say what is usual: there, ``--background train.csv`` names the training table.
+# ``--id COLUMN`` makes ``--row`` a name in that column, in all commands that explain a row.
+#
+# A CSV file states no types. Columns become what the model's encoders have, the code 7 the text ``"7"``, and a note says so; ``--dtype zip=text``
+# states the type of others, and ``--categorical zip`` that numbers are codes.
+#
 # Diagnose
 # --------
 run("limes diagnose model.skops patients.csv --row 3")

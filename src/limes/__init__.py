@@ -27,7 +27,7 @@ _HOME = {
     "TabularExplainer": "limes._explainers.tabular",
     "TextExplainer": "limes._explainers.text",
     "TextPart": "limes._explainers.text",
-    "decision_page": "limes._show.html",
+    "decision_page": "limes._show.decision",
     "designs": "limes.designs",
     "diagnose": "limes._diagnostics.diagnosis",
     "evaluate": "limes.evaluate",
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from limes._maple import MapleExplainer
     from limes._rules.explainer import SparseExplainer
     from limes._rules.literals import Literals
-    from limes._show.html import decision_page
+    from limes._show.decision import decision_page
     from limes._show.inputs import gallery
     from limes.models._images import Preprocess
     from limes.surrogates import Surrogate

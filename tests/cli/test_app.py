@@ -55,6 +55,15 @@ def test_the_desk_explains_as_explain_does(folder, served, table):
     assert len(desk.rule(desk.row(5)["values"], 1)["rule"].split("[")) <= 4  # no more facts than columns
 
 
+def test_the_row_to_start_from_is_named(folder, served):
+    options = ("--id", "bottle", "--row", "B7", "--port", "0", "--no-browser")
+    assert run(folder, "forest.skops", "wine.csv", *options).exit_code == 0
+    ((desk, _),) = served
+    assert desk.table()["start"] == 7
+    wrong = run(folder, "forest.skops", "wine.csv", "--id", "bottle", "--row", "B700")
+    assert "--row B700: no row has this name" in str(wrong.exception)
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [

@@ -2,14 +2,14 @@
 Decision page
 =============
 
-A sheet about one decision: account, reasons, what would have changed it, and what the numbers do not say.
+A sheet about one decision: the reasons for it, what would have changed it, how the prediction came about, and what the numbers do not say.
 
 .. index:: decision page, letter, PDF, print
 """
 
 # %%
 # .. image:: /images/decision.png
-#    :alt: A sheet: the decision, the account of the prediction, four reasons, the contrast, the caveat
+#    :alt: A sheet: the decision, four reasons for it, the contrast, the account of the prediction, the caveat
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
@@ -26,7 +26,8 @@ contrast = facts.contrast(row, below=0.5)
 sheet = limes.decision_page(explanation, title="Case 157", decision="Malignant", contrast=contrast)
 
 # %%
-# With ``"sheet.html"`` as second argument it writes the file, and ``catalogue=`` has reasons in your own words:
-# :doc:`/gallery/one/plot_7_adverse_action_reasons`.
+# Reasons are those for the outcome: values that moved the prediction to its side of the threshold, the contrast's or ``threshold=``. With
+# ``"sheet.html"`` as second argument it writes the file, and ``catalogue=`` has reasons in your own words:
+# :doc:`/gallery/one/plot_7_adverse_action_reasons`. ``limes decide`` writes it from files, and prints it to PDF: :doc:`/start/command_line`.
 
 # sphinx_gallery_thumbnail_path = 'images/decision.png'

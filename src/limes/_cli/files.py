@@ -7,6 +7,8 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from io import BytesIO
@@ -18,6 +20,7 @@ import typer
 
 from limes._checks import SHOWN, did_you_mean, listed, require, without_credentials
 from limes._dialects import Dialect, dialect_of, to_usual
+from limes._explanation.wording import one_line
 from limes._names import Names, text_of
 from limes.exceptions import InputError
 
@@ -143,13 +146,14 @@ _LOADERS: Mapping[str, Callable[[Path], Any]] = {
 }
 
 
-def read_table(path: Path) -> Any:
+def read_table(path: Path, texts: Sequence[str] = ()) -> Any:
+    """A table of narwhals; columns ``texts`` of a CSV file, if it has them, are read as they are written."""
     import narwhals as nw
 
     check_exists(path)
     readers: Mapping[str, Callable[..., Any]] = {
-        ".csv": _read_csv,
-        ".csv.gz": _read_csv,
+        ".csv": partial(_read_csv, texts=texts),
+        ".csv.gz": partial(_read_csv, texts=texts),
         ".parquet": nw.read_parquet,
     }
     kind = next((ending for ending in readers if path.name.endswith(ending)), None)
@@ -166,29 +170,45 @@ def read_table(path: Path) -> Any:
         raise InputError(f"{path} could not be read with {backend}: {error}") from error
 
 
-def _read_csv(path: str, *, backend: str) -> Any:
+def _read_csv(path: str, *, backend: str, texts: Sequence[str] = ()) -> Any:
     """A table of CSV, whatever it separates cells by, and in UTF-8, UTF-16 or Windows-1252."""
     import narwhals as nw
 
     with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as file:
         content = file.read()
     dialect = dialect_of(content)
+    options: dict[str, Any]
     if dialect.is_usual:
-        return nw.read_csv(path, backend=backend)  # type: ignore[arg-type]
+        options = _with_texts(backend, texts)
+        return nw.read_csv(path, backend=backend, **options)  # type: ignore[arg-type]
     note_of_guess(path, dialect)
     source = BytesIO(to_usual(content, dialect))
     if backend == "pandas":
-        options: dict[str, Any] = {"sep": dialect.separator, "decimal": dialect.decimal}
+        options = {"sep": dialect.separator, "decimal": dialect.decimal}
     elif backend == "polars":
         options = {"separator": dialect.separator, "decimal_comma": dialect.decimal == ","}
     else:
         pa_csv = import_module("pyarrow.csv")
         options = {
             "parse_options": pa_csv.ParseOptions(delimiter=dialect.separator),
-            "convert_options": pa_csv.ConvertOptions(decimal_point=dialect.decimal),
         }
+    options |= _with_texts(backend, texts, dialect.decimal)
     library = import_module("pyarrow.csv" if backend == "pyarrow" else backend)
     return nw.from_native(library.read_csv(source, **options), eager_only=True)
+
+
+def _with_texts(backend: str, texts: Sequence[str], decimal: str = ".") -> dict[str, Any]:
+    """Options of a reader of CSV files that keep columns as texts, 007 and all."""
+    if backend == "pandas":
+        return {"dtype": dict.fromkeys(texts, str)} if texts else {}
+    if backend == "polars":
+        kind = import_module("polars").String
+        return {"schema_overrides": dict.fromkeys(texts, kind)} if texts else {}
+    types = dict.fromkeys(texts, import_module("pyarrow").string())
+    if not types and decimal == ".":
+        return {}
+    options = {"column_types": types, "strings_can_be_null": bool(types), "decimal_point": decimal}
+    return {"convert_options": import_module("pyarrow.csv").ConvertOptions(**options)}
 
 
 def note_of_guess(path: str | Path, dialect: Dialect) -> None:
@@ -239,9 +259,10 @@ def selected(table: Any, names: Sequence[Any]) -> Any:
     return table[:, [columns.index(name) for name in names]].to_native()
 
 
-def read_background(path: Path, model: Any, drop: list[str]) -> Any:
+def read_background(path: Path, model: Any, drop: list[str], types: ColumnTypes | None = None) -> Any:
     """The features of a table from which bins are learnt."""
-    background = read_table(path)  # it need not have the columns that are dropped
+    types = types or ColumnTypes()
+    background = types.cast(read_table(path, types.texts))  # it need not have the columns that are dropped
     names_of_table = Names(background.columns)
     return select_features(background, model, [name for name in drop if names_of_table.called(name)])
 
@@ -338,37 +359,179 @@ def columns_of(options: Iterable[str], columns: Sequence[str]) -> list[str]:
     ]
 
 
-def as_trained(model: Any, background: Any) -> Any:
-    """The table with texts where the model's encoders have texts, and a file without types gave numbers.
+@dataclass(frozen=True)
+class ColumnTypes:
+    """Types that the user states for columns: ``--dtype COLUMN=TYPE``."""
 
-    A code such as 007 is read as the number 7: it becomes the only text of the encoder that is 7.
+    by_name: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, options: Iterable[str] | None) -> ColumnTypes:
+        by_name: dict[str, str] = {}
+        for option in options or ():
+            name, equals, kind = option.rpartition("=")
+            if not (equals and name and kind in _TYPES):
+                raise InputError(f"--dtype {option}: pass COLUMN=TYPE, with a type of {sorted(_TYPES)}")
+            by_name[name] = kind
+        return cls(by_name)
+
+    @property
+    def texts(self) -> list[str]:
+        return [name for name, kind in self.by_name.items() if kind == "text"]
+
+    def check(self, columns: Sequence[str]) -> None:
+        """Raise InputError for a column that the table does not have."""
+        names = Names(columns)
+        for name in self.by_name:
+            if not names.called(name):
+                texts = [*map(str, columns)]
+                raise InputError(
+                    f"--dtype {name}: no such column{did_you_mean(name, texts)}; there are {listed(texts)}"
+                )
+
+    def cast(self, frame: Any) -> Any:
+        """A table of narwhals with its columns cast; it need not have all of them."""
+        names = Names(frame.columns)
+        for name, kind in self.by_name.items():
+            for j in names.called(name):
+                column = frame[:, j]
+                cells = [_TYPES[kind](value, column.name) for value in column.to_list()]
+                frame = frame.with_columns(_series(column, cells, kind))
+        return frame
+
+
+def _series(like: Any, cells: Sequence[Any], kind: str) -> Any:
+    """A column of one type, named as another one."""
+    import narwhals as nw
+
+    types = {"text": nw.String, "number": nw.Float64, "bool": nw.Boolean}
+    has_gaps = kind == "bool" and None in cells and like.implementation.is_pandas_like()
+    dtype: Any = nw.Object if has_gaps else types[kind]  # those of pandas are true or false
+    return nw.new_series(like.name, cells, dtype, backend=like.implementation)
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value != value
+
+
+def _text(value: Any, name: str) -> str | None:
+    return None if _is_missing(value) else value if isinstance(value, str) else _as_text(value, {}, name)
+
+
+def _number(value: Any, name: str) -> float | None:
+    if _is_missing(value) or value == "":
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"--dtype {name}=number: {value!r} is no number") from error
+
+
+def _yes_or_no(value: Any, name: str) -> bool | None:
+    if _is_missing(value) or value == "":
+        return None
+    key = str(value).strip().lower().removesuffix(".0")
+    if key not in _WORDS:
+        raise InputError(f"--dtype {name}=bool: {value!r} is neither true nor false")
+    return _WORDS[key]
+
+
+_WORDS = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
+_TYPES: Mapping[str, Callable[[Any, str], Any]] = {"text": _text, "number": _number, "bool": _yes_or_no}
+
+
+def as_trained(model: Any, table: Any, *, report: bool = True) -> Any:
+    """The table with the values that the model's encoders have, where a file's reader made others of them.
+
+    A file without types states neither that the code 007 is a text, nor that True is one: a column becomes
+    what the categories of its encoder are, texts, numbers, or true and false. A number becomes the only text
+    that is this number. A cast is reported, unless it was of another part of the same file.
     """
     import narwhals as nw
 
-    from limes.models._encoders import encoded_texts
+    from limes.models._encoders import encoded_columns
 
-    frame = nw.from_native(background, eager_only=True)
-    for j, texts in encoded_texts(model, frame.columns).items():
-        column = frame[:, j]
-        if column.dtype.is_numeric():
-            by_number: dict[float, list[str]] = {}
-            for text in texts:
-                with suppress(ValueError):
-                    by_number.setdefault(float(text), []).append(text)
-            written = [_as_text(value, by_number, column.name) for value in column.to_list()]
-            series = nw.new_series(column.name, written, nw.String, backend=column.implementation)
-            frame = frame.with_columns(series)
+    frame = nw.from_native(table, eager_only=True)
+    for j, stored in encoded_columns(model, frame.columns).items():
+        categories, column = [value for value in stored if not _is_missing(value)], frame[:, j]
+        kinds = {*map(_kind, categories)}
+        kind = kinds.pop() if len(kinds) == 1 else ""
+        cells = _CASTS[kind](column, categories) if kind else None  # dates and others are left as they are
+        if cells is not None:
+            if report:
+                note_of_cast(column.name, kind, categories[0])
+            frame = frame.with_columns(_series(column, cells, kind))
     return frame.to_native()
 
 
+def _kind(value: Any) -> str:
+    if isinstance(value, str):
+        return "text"
+    if type(value).__name__ in ("bool", "bool_"):
+        return "bool"
+    return "number" if isinstance(value, int | float) else ""
+
+
+def _to_texts(column: Any, texts: Sequence[str]) -> list[str | None] | None:
+    if column.dtype.is_numeric():
+        by_number: dict[float, list[str]] = {}
+        for text in texts:
+            with suppress(ValueError):
+                by_number.setdefault(float(text), []).append(text)
+        return [_as_text(value, by_number, column.name) for value in column.to_list()]
+    cells = column.to_list()
+    flags = {type(value) for value in cells if not _is_missing(value)}
+    if {kind.__name__ for kind in flags} - {"bool", "bool_"} or not flags:
+        return None
+    written = {text.lower(): text for text in texts}
+    return [None if _is_missing(value) else written.get(str(value).lower(), str(value)) for value in cells]
+
+
+def _to_numbers(column: Any, numbers: Sequence[float]) -> list[float | None] | None:  # noqa: ARG001
+    cells = [None if _is_missing(value) else value for value in column.to_list()]
+    if column.dtype.is_numeric() or not all(isinstance(value, str | bool | None) for value in cells):
+        return None
+    try:
+        return [None if value is None else float(value) for value in cells]
+    except ValueError:  # it holds other texts, too: the model itself says what it does with them
+        return None
+
+
+def _to_flags(column: Any, flags: Sequence[bool]) -> list[bool | None] | None:  # noqa: ARG001
+    cells = column.to_list()
+    if all(_is_missing(value) or type(value).__name__ in ("bool", "bool_") for value in cells):
+        return None
+    keys = [None if _is_missing(value) else str(value).lower().removesuffix(".0") for value in cells]
+    if not all(key is None or key in _WORDS for key in keys):
+        return None
+    return [None if key is None else _WORDS[key] for key in keys]
+
+
+_CASTS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "text": _to_texts,
+    "number": _to_numbers,
+    "bool": _to_flags,
+}
+_KINDS = {"text": "texts", "number": "numbers", "bool": "true and false"}
+
+
+def note_of_cast(column: Any, kind: str, category: Any) -> None:
+    text = (
+        f"limes: column {one_line(str(column))!r} is read as {_KINDS[kind]}: the model's encoder has "
+        f"those, such as {one_line(repr(category))}"
+    )
+    typer.secho(text, fg="yellow", err=True)
+
+
 def _as_text(value: Any, by_number: Mapping[float, Sequence[str]], name: str) -> str | None:
-    if value is None or value != value:
+    if _is_missing(value):
         return None
     texts = by_number.get(float(value), ())
     if len(texts) > 1:
         raise InputError(
             f"column {name!r} holds the number {value:g}, and the model was trained on the texts "
-            f"{listed(texts)}: store the table as .parquet, with the column as text"
+            f"{listed(texts)}: pass --dtype {name}=text, or store the table as .parquet, with the column as "
+            "text"
         )
     return texts[0] if texts else f"{value:.17g}"
 

@@ -3,35 +3,52 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from importlib.util import find_spec
 from io import TextIOWrapper
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from limes import __version__
-from limes._checks import did_you_mean, listed, require, with_options, without_credentials
+from limes._checks import did_you_mean, listed, require, without_credentials
 from limes._cli import files
+from limes._cli.options import (
+    Background,
+    Exclude,
+    FittedModel,
+    Html,
+    Id,
+    Json,
+    MaxCalls,
+    Objective,
+    Row,
+    SharedOptions,
+    Sparse,
+    with_shared_options,
+)
 from limes._cli.tables import (
     SHOWN_COLUMNS,
     TableFile,
     background_of_run,
+    column_called,
     features_of_run,
     hash_of,
     open_table,
     print_comparison,
     print_means,
     print_run,
+    row_called,
+    rows_and_background,
+    texts_of_run,
 )
 from limes._cli.watching import TERMINATED, Terminated, ending_in_order, rows_are_supervised
 from limes._explanation.attribution import changed
 from limes._explanation.wording import one_line
-from limes._names import Names
 from limes.exceptions import InputError, LimesError, ModelError
 
 if TYPE_CHECKING:
@@ -39,124 +56,9 @@ if TYPE_CHECKING:
     from limes._explanation import Explanation
     from limes.models._images import Preprocess
 
-Command = TypeVar("Command", bound=Callable[..., None])
-
 _STOPPED, _DRIFT, _SOME_ERRORS, _WRONG = 130, 4, 3, 1
 # What streams do with characters that they cannot encode; others raise in the middle of a text
 _LENIENT = ("backslashreplace", "replace", "xmlcharrefreplace", "namereplace", "ignore")
-
-FittedModel = Annotated[Path, typer.Argument(help="A fitted model, as for explain.")]
-MaxCalls = Annotated[int | None, typer.Option(help="As for explain.")]
-Sparse = Annotated[
-    int | None, typer.Option(min=1, help="Explain by a base and this number of facts, with a certificate.")
-]
-Exclude = Annotated[
-    list[str] | None, typer.Option(help="A column that no fact of --sparse uses; may be repeated.")
-]
-Objective = Annotated[
-    str,
-    typer.Option(
-        help="What facts are for: fidelity of the weights; precision, or class: while they hold, the "
-        "prediction moves least, or keeps its side of --threshold."
-    ),
-]
-Background = Annotated[
-    Path | None, typer.Option(help="A table from which bins are learnt; default: the table itself.")
-]
-Html = Annotated[Path | None, typer.Option(help="Write a self-contained HTML page here.")]
-Json = Annotated[Path | None, typer.Option(help="Write the result as JSON here.")]
-
-
-@dataclass(frozen=True)
-class SharedOptions:
-    """Options that all commands have which explain: of the explainer, and of reading its model."""
-
-    output: Annotated[
-        str | None,
-        typer.Option(
-            help="margin, probability, or a class label; the default is the model's own. In explain-table "
-            "also all: both of two classes, of which the second is the default."
-        ),
-    ] = None
-    threshold: Annotated[
-        float | None,
-        typer.Option(help="Of a decision, to warn of other surrogates. Default: 0.5, of margins 0."),
-    ] = None
-    missing: Annotated[
-        list[float] | None, typer.Option(help="A code of missing values, such as -7; may be repeated.")
-    ] = None
-    categorical: Annotated[
-        list[str] | None,
-        typer.Option(help="A column whose numbers are codes, or several: a,b,c; may be repeated."),
-    ] = None
-    drop: Annotated[
-        list[str] | None, typer.Option(help="A column that is not a feature (the target); may be repeated.")
-    ] = None
-    bins: Annotated[
-        str, typer.Option(help="quartile, decile, auto, a number of bins, or none for slopes.")
-    ] = "quartile"
-    law: Annotated[
-        str | None,
-        typer.Option(
-            help="Of perturbed rows: truncnorm, uniform or empirical in bins; joint: rows that occur. "
-            "Default: empirical for contributions, truncnorm for coefficients."
-        ),
-    ] = None
-    bandwidth: Annotated[
-        float | None, typer.Option(help="Default: 0.75 √(number of columns); 0.25 for texts and images.")
-    ] = None
-    weights: Annotated[str, typer.Option(help="bins or euclidean.")] = "bins"
-    method: Annotated[str, typer.Option(help="auto, exact or sampled.")] = "auto"
-    seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0
-    trust: Annotated[
-        list[str] | None, typer.Option(help="A type that a .skops file may hold; may be repeated.")
-    ] = None
-    trust_pickle: Annotated[
-        bool, typer.Option("--trust-pickle", help="Load a pickle. It can run any code: only your own files.")
-    ] = False
-
-    def load(self, path: Path) -> Any:
-        return files.load_model(path, trust=self.trust, trust_pickle=self.trust_pickle)
-
-    def of_inputs(self, model: Any, max_calls: int | None = None) -> dict[str, Any]:
-        """Options for texts and images, which have their own defaults."""
-        limits = {"bandwidth": self.bandwidth, "max_calls": max_calls, "threshold": self.threshold}
-        return self._common(model) | {name: value for name, value in limits.items() if value is not None}
-
-    def of_tables(self, model: Any, max_calls: int | None = None) -> dict[str, Any]:
-        options: dict[str, Any] = {"law": self.law, "weights": self.weights, "bandwidth": self.bandwidth}
-        options |= {"threshold": self.threshold, "missing": self.missing or [], **self._of_columns()}
-        return {**self._common(model), **options, "bins": files.parse_bins(self.bins), "max_calls": max_calls}
-
-    def of_rules(self, model: Any, facts: int, exclude: list[str] | None, objective: str) -> dict[str, Any]:
-        options: dict[str, Any] = {"bins": files.parse_bins(self.bins), "k": facts, "exclude": exclude or []}
-        options |= self._of_columns() | ({} if objective == "fidelity" else {"objective": objective})
-        options |= {"threshold": self.threshold} if objective == "class" else {}
-        return {**self._common(model), **options}
-
-    def _of_columns(self) -> dict[str, Any]:
-        return {"categorical": self.categorical} if self.categorical else {}
-
-    def _common(self, model: Any) -> dict[str, Any]:
-        return {"output": files.output_of(self.output, model), "method": self.method, "rng": self.seed}
-
-    def check_sparse(self, max_calls: int | None, *, is_table: bool = True) -> None:
-        """Raise InputError for options that explanations by facts do not have."""
-        of_values = (self.law, self.weights, self.bandwidth, max_calls)
-        if not is_table or of_values != (SharedOptions.law, SharedOptions.weights, None, None):
-            raise InputError(
-                "--sparse explains tables by facts that hold: leave out --law, --weights, --bandwidth and "
-                "--max-calls"
-            )
-
-
-def _with_options(command: Command) -> Command:
-    """Write `SharedOptions` in place of a command's ``**options`` into its signature, which typer reads."""
-    command.__annotations__ = get_type_hints(command, include_extras=True)
-    kinds = get_type_hints(SharedOptions, include_extras=True)
-    options = ((field.name, field.default, kinds[field.name]) for field in fields(SharedOptions))
-    command.__signature__ = with_options(command, options)  # type: ignore[attr-defined]
-    return command
 
 
 class _Commands(TyperGroup):
@@ -179,7 +81,7 @@ app = typer.Typer(
 
 
 @app.command()
-@_with_options
+@with_shared_options
 def explain(
     model: Annotated[
         Path,
@@ -215,7 +117,8 @@ def explain(
             "--hierarchy", help="Of a text sentences, then words; of an image rectangles, then finer."
         ),
     ] = False,
-    row: Annotated[int, typer.Option(min=0, help="Which row of the table to explain, from 0.")] = 0,
+    row: Row = "0",
+    ids: Id = None,
     background: Annotated[
         Path | None,
         typer.Option(
@@ -244,9 +147,11 @@ def explain(
     if [data, text, text_file, image].count(None) != 3:
         raise InputError("pass one thing to explain: a table, --text, --text-file or --image")
     how = SharedOptions(**options)
-    of_tables = (how.categorical, how.drop, how.bins, how.law, how.weights)
-    if data is None and (row, *of_tables) != (
-        0,
+    of_tables = (how.categorical, how.dtype, how.drop, how.bins, how.law, how.weights)
+    if data is None and (row, ids, *of_tables) != (
+        "0",
+        None,
+        None,
         None,
         None,
         SharedOptions.bins,
@@ -254,7 +159,8 @@ def explain(
         SharedOptions.weights,
     ):
         raise InputError(
-            "--row, --categorical, --drop, --bins, --law and --weights are for tables: leave them out"
+            "--row, --id, --categorical, --dtype, --drop, --bins, --law and --weights are for tables: leave "
+            "them out"
         )
     if data is not None and hierarchy:
         raise InputError("--hierarchy is for texts and images: leave it out")
@@ -270,7 +176,7 @@ def explain(
         raise InputError("--exclude and --objective go with --sparse")
     outputs = files.check_outputs((html, report, json), (model, data, text_file, image, labels))
     model, data, background, labels = files.absolute(model, data, background, labels)
-    target: Any = _read(data, text, text_file, image)
+    target: Any = _read(data, text, text_file, image, how, ids)
     fitted = how.load(model)
     if image is not None:
         chosen = how.of_inputs(fitted, max_calls) | {"hierarchy": hierarchy}
@@ -286,7 +192,7 @@ def explain(
             if sparse is None
             else how.of_rules(fitted, sparse, exclude, objective)
         )
-        explanation = _explain_rows(fitted, target, background, [row], how.drop or [], chosen)
+        explanation = _explain_rows(fitted, target, background, [row], ids, how, chosen)
     page, report_page, document = outputs
     _show(explanation, page, document)
     if report_page is not None:
@@ -294,9 +200,16 @@ def explain(
         typer.echo(f"written: {report_page.name}")
 
 
-def _read(data: Path | None, text: str | None, text_file: Path | None, image: Path | None) -> Any:
+def _read(
+    data: Path | None,
+    text: str | None,
+    text_file: Path | None,
+    image: Path | None,
+    how: SharedOptions,
+    ids: str | None,
+) -> Any:
     if data is not None:
-        return open_table(data)
+        return open_table(data, how.types, ids)
     if image is not None:
         files.check_exists(image)
         return files.read_image(image)
@@ -307,21 +220,22 @@ def _explain_rows(
     fitted: Any,
     table: TableFile,
     background: Path | None,
-    rows: list[int],
-    drop: list[str],
+    rows: list[str],
+    ids: str | None,
+    how: SharedOptions,
     options: Mapping[str, Any],
 ) -> Explanation:
-    names = files.feature_names(table.columns, fitted, drop)
-    chosen, learnt = table.read(names, rows, sample=background is None)
-    chosen = files.as_trained(fitted, chosen)
-    if background is not None:
-        learnt = files.read_background(background, fitted, drop)
+    called = [row_called(table, row, ids) for row in rows]
+    labels = [label for _, label in called]
+    chosen, learnt = rows_and_background(
+        fitted, table, background, [place for place, _ in called], ids, how.drop or [], how.types
+    )
     explainer = files.table_explainer(fitted, learnt, options)
     explanation: Explanation
     if "k" in options:  # explanations by rules take no ids
-        explanation = changed(explainer(chosen), ids=tuple(rows))
+        explanation = changed(explainer(chosen), ids=tuple(labels))
     else:
-        explanation = explainer(chosen, ids=rows)
+        explanation = explainer(chosen, ids=labels)
     return explanation
 
 
@@ -373,7 +287,85 @@ def _show(
 
 
 @app.command()
-@_with_options
+@with_shared_options
+def decide(
+    model: FittedModel,
+    table: Annotated[Path, typer.Argument(help="A table, .csv or .parquet, with the row.")],
+    *,
+    row: Row = "0",
+    ids: Id = None,
+    above: Annotated[
+        float | None, typer.Option(help="The outcome is good above this prediction: 0.5 is 50 %.")
+    ] = None,
+    below: Annotated[
+        float | None, typer.Option(help="The same where lower is better: good below it.")
+    ] = None,
+    background: Annotated[
+        Path | None,
+        typer.Option(
+            help="The training table, whose values are what is usual; default: the table itself, of which "
+            "other rows then say what is usual."
+        ),
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the letter as a page here.")] = None,
+    pdf: Annotated[Path | None, typer.Option(help="Print the page here, by Chromium or Chrome.")] = None,
+    json: Annotated[
+        Path | None, typer.Option(help="Write the record here: the explanation, with its errors.")
+    ] = None,
+    decision: Annotated[str, typer.Option(help="A sentence on what was decided, such as Declined.")] = "",
+    title: Annotated[str | None, typer.Option(help="Title of the letter.")] = None,
+    reasons: Annotated[int, typer.Option(min=1, help="How many reasons.")] = 4,
+    catalogue: Annotated[
+        Path | None,
+        typer.Option(help='Sentences for reasons, JSON: {"debt": "Debt is {value}, which costs {effect}."}.'),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A column that stays as it is in what would have changed the outcome, or several: a,b; may "
+            "be repeated."
+        ),
+    ] = None,
+    max_calls: MaxCalls = None,
+    **options: Any,
+) -> None:
+    """Write a letter about one decision: why it was made, and what would have changed it.
+
+    Reasons are values that moved this prediction to its side of the threshold, in percentage points of a
+    probability. Without --html and --pdf the letter is printed here. Its numbers have no errors beside them:
+    these are in the record, --json.
+    """
+    from limes._cli.letters import Inputs, catalogue_of, print_page, write_letter
+
+    if (above is None) == (below is None):
+        raise InputError("pass the threshold that decides: --above 0.5, or --below where lower is better")
+    how = SharedOptions(**options)
+    outputs = files.check_outputs((html, pdf, json), (model, table, background, catalogue))
+    browser = None if pdf is None else print_page()  # a missing one is reported before minutes of work
+    sentences = catalogue_of(catalogue)
+    paths = Inputs.of(model, table, background)
+    opened, fitted = open_table(paths.table, how.types, ids), how.load(paths.model)
+    (place, label) = row_called(opened, row, ids)
+    write_letter(
+        fitted,
+        paths,
+        rows_and_background(fitted, opened, paths.background, [place], ids, how.drop or [], how.types),
+        label,
+        above=above,
+        below=below,
+        explaining=how.of_tables(fitted, max_calls),
+        changing=how.of_rules(fitted, 1, exclude, "fidelity"),
+        outputs=outputs,
+        browser=browser,
+        decision=decision,
+        title=title,
+        reasons=reasons,
+        catalogue=sentences,
+    )
+
+
+@app.command()
+@with_shared_options
 def diagnose(
     model: FittedModel,
     data: Annotated[
@@ -382,7 +374,11 @@ def diagnose(
     ] = None,
     *,
     text: Annotated[str | None, typer.Option(help="A text to diagnose, in place of a table.")] = None,
-    row: Annotated[list[int] | None, typer.Option(help="Which rows, from 0; may be repeated.")] = None,
+    row: Annotated[
+        list[str] | None,
+        typer.Option(help="Which rows, counted from 0, or their names in the column --id; may be repeated."),
+    ] = None,
+    ids: Id = None,
     html: Html = None,
     json: Json = None,
     **options: Any,
@@ -392,7 +388,7 @@ def diagnose(
 
     if (data is None) == (text is None):
         raise InputError("pass one thing to diagnose: a table, or --text")
-    outputs = files.check_outputs((html, json), (model, data))
+    outputs, numbers = files.check_outputs((html, json), (model, data)), [0]
     model, data = files.absolute(model, data)
     how = SharedOptions(**options)
     fitted = how.load(model)
@@ -400,12 +396,14 @@ def diagnose(
         explanation = _explain_text(fitted, str(text), how.of_inputs(fitted))
     else:
         chosen = how.of_tables(fitted)
-        explanation = _explain_rows(fitted, open_table(data), None, row or [0], how.drop or [], chosen)
-    _show(run_diagnostics(explanation).numbered(row or [0]), *outputs)
+        table = open_table(data, how.types, ids)
+        explanation = _explain_rows(fitted, table, None, row or ["0"], ids, how, chosen)
+        numbers = [row_called(table, its, ids)[0] for its in row or ["0"]]
+    _show(run_diagnostics(explanation).numbered(numbers), *outputs)
 
 
 @app.command("explain-table")
-@_with_options
+@with_shared_options
 def explain_table(
     model: FittedModel,
     table: Annotated[str, typer.Argument(metavar="IN", help="A .parquet or .csv file, folder or pattern.")],
@@ -419,7 +417,12 @@ def explain_table(
         typer.Option(help="The features: a,b,c. Default: those the model names, else all but keys."),
     ] = None,
     key: Annotated[
-        list[str] | None, typer.Option(help="A column to copy beside the row's number; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--id",
+            "--key",
+            help="A column with the rows' names, to copy beside the row's number; may be repeated.",
+        ),
     ] = None,
     layout: Annotated[str, typer.Option(help="wide: a line a row. long: a line a row and column.")] = "wide",
     contributions: Annotated[
@@ -466,7 +469,6 @@ def explain_table(
     Exit codes: 0 every row is explained, 3 some rows have errors, 1 the run failed, 130 Ctrl-C, 143 SIGTERM.
     """
     require("pyarrow", "limes explain-table", package="'limes[scale]'")
-    from limes.models._encoders import encoded_texts
     from limes.scale._parts import ROWS, Increment
     from limes.scale._sources import Source
     from limes.scale._stores import place_of
@@ -487,11 +489,11 @@ def explain_table(
     fitted = how.load(model)
     files.note_of_guess(table, source.dialect)
     names = features_of_run(columns, fitted, source, [*(key or []), *(how.drop or [])])
-    source = replace(source, texts=tuple(names[j] for j in encoded_texts(fitted, names)))
+    source = replace(source, texts=texts_of_run(fitted, names, how.types, source))
     learnt_from = source
     if earlier is not None and background is None:
         learnt_from = Increment.of(source, earlier, folder).beginning(source)
-    rows = background_of_run(background, learnt_from, names)
+    rows = background_of_run(background, learnt_from, names, how.types)
     if sparse is None:
         chosen = how.of_tables(fitted, max_calls)
     else:
@@ -633,12 +635,14 @@ def verify(
 
 
 @app.command("app")
-@_with_options
+@with_shared_options
 def what_if(
     model: FittedModel,
     table: Annotated[Path, typer.Argument(help="A table, .csv or .parquet: the background, and the rows.")],
     *,
-    row: Annotated[int, typer.Option(min=0, help="Which row to start from, from 0.")] = 0,
+    row: Annotated[
+        str, typer.Option(help="Which row to start from, counted from 0; or its name in the column --id.")
+    ] = "0",
     ids: Annotated[
         str | None, typer.Option("--id", help="A column with the rows' names, by which they are searched.")
     ] = None,
@@ -661,18 +665,21 @@ def what_if(
     from limes._app.session import WhatIfSession
 
     model, background = files.absolute(model, background)
-    frame = files.read_table(table)
+    how = SharedOptions(**options)
+    texts = how.types.texts if ids is None else [*how.types.texts, ids]
+    frame = files.read_table(table, texts)
+    how.types.check(frame.columns)
+    frame = how.types.cast(frame)
     names = [*map(str, range(len(frame)))]  # of the rows
     if ids is not None:
-        places = Names(frame.columns).called(ids)
-        if not places:
-            raise InputError(f"--id {ids}: no such column; there are {frame.columns}")
-        names = [one_line(str(name)) for name in frame[:, places[0]].to_list()]
-    how = SharedOptions(**options)
+        names = [one_line(str(name)) for name in frame[column_called(frame.columns, ids)].to_list()]
+    start = names.index(row) if row in names else int(row) if row.isdecimal() else None
+    if start is None:
+        raise InputError(f"--row {row}: no row has this name, by --id COLUMN, and it is no position from 0")
     fitted = how.load(model)
     dropped = [*(how.drop or []), *([] if ids is None else [ids])]
     rows = files.as_trained(fitted, files.select_features(frame, fitted, dropped))
-    learnt = rows if background is None else files.read_background(background, fitted, dropped)
+    learnt = rows if background is None else files.read_background(background, fitted, dropped, how.types)
     columns = len(nw.from_native(rows, eager_only=True).columns)
 
     def rules(output: str | int | None) -> Any:
@@ -683,7 +690,7 @@ def what_if(
         )
 
     explainer = files.table_explainer(fitted, learnt, how.of_tables(fitted, max_calls))
-    desk = WhatIfSession(explainer, rows, names, rules, row)
+    desk = WhatIfSession(explainer, rows, names, rules, start)
     desk.table()  # explains the row to start from, so that errors come before the page
 
     def announce(address: str) -> None:

@@ -7,8 +7,8 @@ two that leaves at most 20,000 of them: as in explain-table, and however the fil
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from importlib.util import find_spec
@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from limes._checks import require
+from limes._checks import listed, require
 from limes._cli import files
 from limes._dialects import Dialect
-from limes._explanation.wording import count, estimate_text, estimates, one_line
+from limes._explanation.wording import cell, count, estimate_text, estimates, one_line
 from limes._names import Names
 from limes._warnings import CODES
 from limes.exceptions import InputError
@@ -46,22 +46,32 @@ class TableFile(ABC):
     columns: Sequence[str]
 
     @abstractmethod
+    def column(self, name: str) -> Iterator[Any]:
+        """The cells of a column, in order; of a CSV file texts where it was opened so."""
+
+    @abstractmethod
     def read(self, names: Sequence[str], rows: Sequence[int], *, sample: bool) -> tuple[Any, Any]:
         """These columns of some rows, and of the background if it is wanted, as native frames."""
 
 
-def open_table(path: Path) -> TableFile:
-    """Open a table, of which a large one is not read yet, or raise InputError."""
+def open_table(path: Path, types: files.ColumnTypes | None = None, ids: str | None = None) -> TableFile:
+    """Open a table, of which a large one is not read yet, or raise InputError.
+
+    Cells of a CSV file's column ``ids`` are texts, as they are written there.
+    """
+    types = types or files.ColumnTypes()
     files.check_exists(path)
+    texts = (*types.texts, *([] if ids is None else [ids]))
     if find_spec("pyarrow") is not None:
         if path.name.endswith(".parquet"):
-            return _Parquet.of(path)
+            return _Parquet.of(path, types)
         size = path.stat().st_size * (_RATIO if path.name.endswith(".gz") else 1)
         if path.name.endswith((".csv", ".csv.gz")) and size > _WHOLE:
-            table = _Csv(path)
+            table = _Csv(path, types, texts)
+            types.check(table.columns)
             files.note_of_guess(path, table.dialect)
             return table
-    return _Whole(files.read_table(path))
+    return _Whole.of(path, types, texts)
 
 
 def step_of(rows: int) -> int:
@@ -81,6 +91,15 @@ def _check(rows: Sequence[int], count: int) -> None:
 @dataclass(frozen=True)
 class _Whole(TableFile):
     frame: Any  # of narwhals
+
+    @classmethod
+    def of(cls, path: Path, types: files.ColumnTypes, texts: Sequence[str] = ()) -> TableFile:
+        frame = files.read_table(path, texts)
+        types.check(frame.columns)
+        return cls(types.cast(frame))
+
+    def column(self, name: str) -> Iterator[Any]:
+        yield from self.frame[:, list(self.frame.columns).index(name)].to_list()
 
     @property
     def columns(self) -> Sequence[str]:  # type: ignore[override]
@@ -102,9 +121,10 @@ class _Parquet(TableFile):
     path: Path
     columns: Sequence[str]
     sizes: Sequence[int]  # of the row groups
+    types: files.ColumnTypes
 
     @classmethod
-    def of(cls, path: Path) -> TableFile:
+    def of(cls, path: Path, types: files.ColumnTypes) -> TableFile:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -115,10 +135,23 @@ class _Parquet(TableFile):
         except (OSError, pa.ArrowException) as error:
             raise InputError(f"{path} could not be read with pyarrow: {error}") from error
         if step_of(sum(sizes)) == 1:
-            return _Whole(files.read_table(path))
+            return _Whole.of(path, types)
         # pandas keeps an index as a column
         index = (schema.pandas_metadata or {}).get("index_columns", [])
-        return cls(path, [name for name in schema.names if name not in index], sizes)
+        names = [name for name in schema.names if name not in index]
+        types.check(names)
+        return cls(path, names, sizes, types)
+
+    def column(self, name: str) -> Iterator[Any]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER) as file:
+                for batch in file.iter_batches(_BATCH, columns=[name], use_threads=False):
+                    yield from batch.column(0).to_pylist()
+        except (OSError, pa.ArrowException) as error:
+            raise InputError(f"{self.path} could not be read with pyarrow: {error}") from error
 
     def read(self, names: Sequence[str], rows: Sequence[int], *, sample: bool) -> tuple[Any, Any]:
         import pyarrow as pa
@@ -147,7 +180,9 @@ class _Parquet(TableFile):
             raise InputError(f"{self.path} could not be read with pyarrow: {error}") from error
         table, place = pa.concat_tables(parts), {row: i for i, row in enumerate(wanted)}
         chosen, learnt = (
-            _native(table.take(pa.array([place[row] for row in some], pa.int64())).select([*names]))
+            _native(
+                table.take(pa.array([place[row] for row in some], pa.int64())).select([*names]), self.types
+            )
             for some in (rows, background)
         )
         return chosen, learnt if sample else None
@@ -158,12 +193,27 @@ class _Csv(TableFile):
     """Read from its beginning, with the types of explain-table: those of its first 8 MiB."""
 
     path: Path
+    types: files.ColumnTypes
+    texts: Sequence[str]
 
     @cached_property
     def _source(self) -> Any:
         from limes.scale._sources import Source
 
-        return Source.of(self.path)
+        source = Source.of(self.path)
+        texts = tuple(name for name in dict.fromkeys(self.texts) if name in source.schema.names)
+        return replace(source, texts=texts) if texts else source
+
+    def column(self, name: str) -> Iterator[Any]:
+        from limes.scale._typed import Unreadable
+
+        for part in self._source.parts(_BATCH, [name]):
+            for chunk in part.read([name]):
+                if isinstance(chunk, Unreadable):
+                    yield from [None] * chunk.num_rows
+                else:
+                    for value in chunk[name].to_pylist():
+                        yield None if value is None else value.decode("utf-8", "replace")
 
     @property
     def dialect(self) -> Dialect:
@@ -182,18 +232,67 @@ class _Csv(TableFile):
         for row in rows:
             if row in reasons:
                 raise InputError(f"--row {row} of {self.path} could not be read: {reasons[row]}")
-        return _native(chosen), _native(learnt) if sample else None
+        return _native(chosen, self.types), _native(learnt, self.types) if sample else None
 
 
-def _native(table: Any) -> Any:
-    """A table of Arrow as the library of most models has it."""
+def _native(table: Any, types: files.ColumnTypes) -> Any:
+    """A table of Arrow as the library of most models has it, with the types that the user states."""
+    import narwhals as nw
+
     if find_spec("pandas") is not None:
-        return table.to_pandas()
-    if find_spec("polars") is not None:
+        table = table.to_pandas()
+    elif find_spec("polars") is not None:
         import polars
 
-        return polars.from_arrow(table)
-    return table
+        table = polars.from_arrow(table)
+    return types.cast(nw.from_native(table, eager_only=True)).to_native() if types.by_name else table
+
+
+def row_called(table: TableFile, row: str, ids: str | None) -> tuple[int, str | int]:
+    """A row's position and its name: ``--row`` is the one, or the other in the column ``--id``."""
+    if ids is None:
+        if not row.isdecimal():
+            raise InputError(
+                f"--row {row}: pass a position, counted from 0; or a name, and --id COLUMN, which has it"
+            )
+        return int(row), int(row)
+    name = column_called(table.columns, ids)
+    positions = [i for i, value in enumerate(table.column(name)) if row in (str(value), cell(value))]
+    if not positions:
+        raise InputError(f"--row {row}: no row of column {ids!r} has this name")
+    if len(positions) > 1:
+        raise InputError(
+            f"--row {row}: {len(positions):,} rows of column {ids!r} have this name, the first of them at "
+            f"{listed(positions)}: pass one of these positions, without --id"
+        )
+    return positions[0], one_line(row)
+
+
+def rows_and_background(
+    model: Any,
+    table: TableFile,
+    background: Path | None,
+    places: Sequence[int],
+    ids: str | None,
+    drop: Sequence[str],
+    types: files.ColumnTypes,
+) -> tuple[Any, Any]:
+    """The features of some rows of a table, as the model has them, and of the background."""
+    dropped = [*drop, *([] if ids is None else [column_called(table.columns, ids)])]
+    names = files.feature_names(table.columns, model, dropped)
+    chosen, learnt = table.read(names, places, sample=background is None)
+    if background is not None:
+        learnt = files.read_background(background, model, dropped, types)
+    # of the same file, columns are cast alike: it is reported of the background
+    return files.as_trained(model, chosen, report=background is not None), learnt
+
+
+def column_called(columns: Sequence[str], ids: str) -> str:
+    """The column that ``--id`` names."""
+    places = Names(columns).called(ids)
+    if not places:
+        raise InputError(f"--id {ids}: no such column; there are {list(columns)}")
+    return columns[places[0]]
 
 
 # -- long tables ---------------------------------------------------------------------------------------------
@@ -212,10 +311,37 @@ def features_of_run(columns: str | None, model: Any, source: Source, others: lis
     return names
 
 
-def background_of_run(path: Path | None, source: Source, columns: list[str]) -> Any:
+def texts_of_run(
+    model: Any, names: Sequence[str], types: files.ColumnTypes, source: Source
+) -> tuple[str, ...]:
+    """Columns of CSV files that are read as text: those of the model's encoders of texts, and of --dtype."""
+    from limes.models._encoders import encoded_texts
+
+    types.check(source.schema.names)
+    others = [name for name in types.by_name if name not in types.texts]
+    if others:
+        raise InputError(
+            f"--dtype {others[0]}={types.by_name[others[0]]}: explain-table reads columns as text, or as the "
+            "files have them; store the table as .parquet, with the column's type"
+        )
+    encoded = {names[j]: texts for j, texts in encoded_texts(model, names).items()}
+    for name, texts in encoded.items():
+        if source.is_csv and _holds_numbers(source, name) and name not in types.texts:
+            files.note_of_cast(name, "text", texts[0])
+    return tuple(dict.fromkeys([*encoded, *types.texts]))
+
+
+def _holds_numbers(source: Source, name: str) -> bool:
+    import pyarrow as pa
+
+    kind = source.schema.field(name).type
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
+
+
+def background_of_run(path: Path | None, source: Source, columns: list[str], types: files.ColumnTypes) -> Any:
     """Read or sample the table from which bins are learnt, as the library of most models: pandas."""
     if path is not None:
-        table = files.read_table(path)
+        table = types.cast(files.read_table(path, types.texts))
         names = Names(table.columns)
         places = [names.called(name) for name in columns]
         return (table[:, [its[0] for its in places]] if all(places) else table).to_native()

@@ -7,6 +7,7 @@ one, or a new one where the model was fitted again.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -34,6 +35,7 @@ from limes._explainers.tables.laws import TabularOptions
 from limes._explainers.tables.model import TabularModel
 from limes._explainers.tables.suggestion import DesignSuggestion, suggest_design
 from limes._explainers.tables.table import EncodedRows, Table, row_names
+from limes._explainers.tables.verification import advice_on_types
 from limes._explanation import Explanation
 from limes._explanation.attribution import Contributions
 from limes._explanation.drawing import Described
@@ -238,6 +240,9 @@ class TabularExplainer(Described):
         self._is_reproducible = False
         self._named = count.rows  # what the names of outputs took
         self._model = TabularModel.fit(model, self._background, self._options, calls=self._named)
+        # an encoder that ignores unknown categories takes every row for one without any
+        if advice := advice_on_types(model, self._background):
+            warnings.warn(advice, UserWarning, stacklevel=3)
         self._suggestion: DesignSuggestion | None = None
         if automatic:
             # the design that fits best at some rows of the background

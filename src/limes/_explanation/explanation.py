@@ -662,7 +662,7 @@ class Explanation(Page):
         if kind == "report":
             return self.to_report(path, **options)
         if kind == "decision":
-            page: str = drawer("html").decision_page(self, path, **options)
+            page: str = drawer("decision").decision_page(self, path, **options)
             return page
         if options:
             raise InputError(f"to_html({', '.join(options)}=): a card has no options; pass kind='report'")

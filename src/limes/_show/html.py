@@ -1,4 +1,4 @@
-"""An explanation as HTML: a self-contained page, a page about one decision, or a part of one for notebooks.
+"""An explanation as HTML: a self-contained page, or a part of one for notebooks.
 
 The templates escape every text; no script is needed, and the page forbids any.
 """
@@ -10,21 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes._checks import is_count
 from limes._explanation.attribution import requested
-from limes._explanation.drawing import fact_texts, write_text
+from limes._explanation.drawing import fact_texts
 from limes._explanation.fit import account_at, leading
 from limes._explanation.json import from_data_url, to_data_url
-from limes._explanation.selection import single_row
 from limes._explanation.view import (
     account_line,
     coloured,
-    is_probability,
     left_out,
     main_output,
     meaning,
     method_line,
-    output_position,
     output_title,
     row_label,
     shown_outputs,
@@ -32,18 +28,8 @@ from limes._explanation.view import (
     view_row,
     whose_surrogate,
 )
-from limes._explanation.wording import (
-    count,
-    difference,
-    error,
-    estimate,
-    number,
-    one_line,
-    percentage,
-    without_name,
-)
+from limes._explanation.wording import count, difference, error, estimate, number, one_line, without_name
 from limes._show.axes import Scale
-from limes._show.exports import reasons as reasons_of
 from limes._show.inputs import (
     ImageView,
     Outlines,
@@ -60,7 +46,6 @@ from limes.models._images import Framing
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
-    from pathlib import Path
 
     from jinja2 import Environment
 
@@ -68,7 +53,6 @@ if TYPE_CHECKING:
     from limes._explanation.attribution import Contributions
     from limes._explanation.drawing import Card
     from limes._explanation.fit import Effect
-    from limes._explanation.rules import Contrast
     from limes._explanation.view import Line, OutputView, RowView
 
 MAX_ROWS = 50
@@ -76,13 +60,13 @@ MAX_FEATURES = 20
 MAX_OPEN_OUTPUTS = 3
 _MOST_LINES = {"exact": 500, "sampled": 400}  # in one page: with ten features below 100 kB
 _WITH_CURVE = 1.25  # bytes of a line with the picture of an effect, by those of a line without
-_LONGEST_FACT = 300
+LONGEST_FACT = 300
 _LONGEST_TEXT = 20_000
 _MOST_CLASSES = 6  # bars of classes; the last one is of all others together
 _MOST_NUMBERS = 8  # superpixels with their numbers
 _LONGEST_PICTURE = 30_000  # characters of a picture that is shown as it was stored
 # facts that are drawn: the coloured text, image or series
-_DRAWN = (
+DRAWN = (
     *("text", "spans", "image", "labels", "superpixels", "photo", "photo_labels", "series", "stretches"),
     *("pictures", "by_fill", "fill_spread"),
 )
@@ -204,7 +188,7 @@ def title_of(explanation: Explanation) -> str:
 
 def facts_of(explanation: Explanation) -> list[tuple[str, str]]:
     """Return names and texts of the facts of the provenance that no picture shows."""
-    return fact_texts(explanation.provenance, _DRAWN, _LONGEST_FACT)
+    return fact_texts(explanation.provenance, DRAWN, LONGEST_FACT)
 
 
 def _gathered_warnings(explanation: Explanation, hidden: str) -> list[str]:
@@ -417,100 +401,3 @@ def tinted_image(explanation: Explanation, row: int, output: int) -> dict[str, A
         ],
         "largest": number(largest, 2),
     }
-
-
-# -- one decision --------------------------------------------------------------------------------------------
-
-# Lines of the account: with reasons and a contrast they fill a sheet
-_FEATURES = 8
-
-
-def decision_page(
-    explanation: Explanation,
-    path: str | Path | None = None,
-    *,
-    row: int | str = 0,
-    output: str | int | None = None,
-    decision: str = "",
-    reasons: int = 4,
-    catalogue: Mapping[str, Any] | None = None,
-    contrast: Contrast | None = None,
-    title: str | None = None,
-) -> str:
-    """Return a self-contained page about one row, which prints on a sheet of paper, and write it to `path`.
-
-    It has the decision, the account of the prediction with its warnings, the main reasons, what would have
-    changed the outcome, and what the numbers do not say.
-
-    Parameters
-    ----------
-    explanation
-        An explanation of one row or many.
-    path
-        The file to write.
-    row, output
-        What the page is about, by position or name. The output is that with the largest prediction, of two
-        classes the second, unless given.
-    decision
-        A sentence on what was decided. The page states the prediction below it.
-    reasons, catalogue
-        How many reasons, and sentences for them: see :meth:`limes.Explanation.reasons`. They are
-        contributions where these are known, or exact and quick, else coefficients.
-    contrast
-        What ``SparseExplainer.contrast`` found at this row.
-    title
-        Title of the page, "Decision on" and the row's name unless given.
-
-    Raises
-    ------
-    InputError
-        No row, feature or output has such a name, an option is not valid, or the folder does not exist.
-
-    Examples
-    --------
-    >>> import limes
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.ensemble import RandomForestClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-    >>> model = RandomForestClassifier(10, max_depth=4, random_state=0).fit(X, y)
-    >>> explanation = limes.TabularExplainer(model, X)(X.iloc[:2])
-    >>> page = limes.decision_page(explanation, row=1, decision="The tumour is referred to the committee.")
-    >>> "referred to the committee" in page
-    True
-    """
-    if not is_count(reasons):
-        raise InputError(f"decision_page(reasons={reasons!r}): pass a number of reasons, 1 or more")
-    one = single_row(explanation, row)
-    one = one[..., output_position(one, output)]
-    named, label = output_title(one, 0), row_label(one, 0)
-    named = "The prediction" if named == "prediction" else named
-    has_account = leading(one) == "contributions"
-    of = leading(one)
-    scale = "percentage points" if is_probability(one) else "units"
-    sentences = reasons_of(one, reasons, catalogue, 0, 0, "both", of, scale)
-    prediction = float(one.predictions.ravel()[0])
-    card = None if contrast is None else contrast._card()  # noqa: SLF001 - as other media draw it
-    content = content_of(one, features=_FEATURES) | {
-        "page_title": f"Decision on {label}" if title is None else title,
-        "decision": decision,
-        "stated": f"{named}: {_stated(one, prediction)}",
-        "raising": [reason for reason in sentences if reason.value > 0],
-        "lowering": [reason for reason in sentences if reason.value < 0],
-        "output": "the prediction" if named == "The prediction" else named,
-        "plain": True,
-        "contrast": card,
-        "has_account": has_account,
-        "classes": (),
-    }
-    return write_text(render("decision.html", content), path)
-
-
-def _stated(one: Explanation, prediction: float) -> str:
-    """Write a prediction: probabilities in percent, as contrasts have them, and log-odds beside theirs."""
-    if is_probability(one):
-        return percentage(prediction)
-    if one.provenance.get("quantity") != "log-odds":
-        return number(prediction, 3)
-    from scipy.special import expit
-
-    return f"{number(prediction, 3)}, a probability of {percentage(float(expit(prediction)))}"

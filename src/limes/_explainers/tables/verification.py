@@ -72,7 +72,7 @@ from limes.models._calling.outputs import (
     prediction_method,
     resolve,
 )
-from limes.models._encoders import encoded_columns, encoded_texts
+from limes.models._encoders import encoded_columns
 from limes.models._identity import FITTED_AGAIN, Predict, RefitDetector, Witnesses, few_rows, rounding_of
 from limes.models._reading import fitted_columns, read_output, tolerance_of
 from limes.models.forms._base import Form
@@ -542,12 +542,34 @@ def read_with_categories(
 
 def advice_on(model: Any, table: Table, rows: Floats) -> str:
     """What to do where a model fails on encoded rows (m, d) of a table; "" if nothing is known to help."""
-    for j, texts in encoded_texts(model, table.names).items():
-        values = table.values_of(j)
-        if values and not any(isinstance(value, str) for value in values):
-            name = table.names[j]
-            return (
-                f"the model was trained on texts such as {texts[0]!r} in column {name!r}, and the background "
-                f"holds numbers such as {values[0]:g}: pass texts there, in the background and in rows"
-            )
-    return table.advice(rows)
+    return advice_on_types(model, table) or table.advice(rows)
+
+
+def advice_on_types(model: Any, table: Table) -> str:
+    """What to do where an encoder has texts of a column of numbers, or the reverse; "" if none does."""
+    for j, categories in encoded_columns(model, table.names, table.values_of).items():
+        trained = {*map(_kind_of, categories)} - {""}
+        values = [value for value in table.values_of(j) if _kind_of(value)]
+        if len(trained) != 1 or not values or trained & {*map(_kind_of, values)}:
+            continue
+        (kind,), name = trained, table.names[j]
+        example = next(category for category in categories if _kind_of(category))
+        return (
+            f"the model was trained on {kind} such as {_shown(example)} in column {name!r}, and the "
+            f"background holds {_kind_of(values[0])} such as {_shown(values[0])}: pass {kind} there, in the "
+            "background and in rows"
+        )
+    return ""
+
+
+def _kind_of(value: Any) -> str:
+    """The kind of a category; true and false are numbers for encoders, too."""
+    if value is None or value != value:
+        return ""
+    if isinstance(value, str):
+        return "texts"
+    return "numbers" if isinstance(value, int | float | np.integer | np.floating | np.bool_) else ""
+
+
+def _shown(value: Any) -> str:
+    return repr(value) if isinstance(value, str | bool | np.bool_) else f"{value:g}"

@@ -1,0 +1,148 @@
+"""Options of the command line that several commands have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_type_hints
+
+import typer
+
+from limes._checks import with_options
+from limes._cli import files
+from limes.exceptions import InputError
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+FittedModel = Annotated[Path, typer.Argument(help="A fitted model, as for explain.")]
+MaxCalls = Annotated[int | None, typer.Option(help="As for explain.")]
+Sparse = Annotated[
+    int | None, typer.Option(min=1, help="Explain by a base and this number of facts, with a certificate.")
+]
+Exclude = Annotated[
+    list[str] | None, typer.Option(help="A column that no fact of --sparse uses; may be repeated.")
+]
+Objective = Annotated[
+    str,
+    typer.Option(
+        help="What facts are for: fidelity of the weights; precision, or class: while they hold, the "
+        "prediction moves least, or keeps its side of --threshold."
+    ),
+]
+Background = Annotated[
+    Path | None, typer.Option(help="A table from which bins are learnt; default: the table itself.")
+]
+Row = Annotated[
+    str, typer.Option(help="Which row of the table, counted from 0; or its name in the column --id.")
+]
+Id = Annotated[str | None, typer.Option("--id", help="The column with the rows' names; it is no feature.")]
+Html = Annotated[Path | None, typer.Option(help="Write a self-contained HTML page here.")]
+Json = Annotated[Path | None, typer.Option(help="Write the result as JSON here.")]
+
+
+@dataclass(frozen=True)
+class SharedOptions:
+    """Options that all commands have which explain: of the explainer, and of reading its model."""
+
+    output: Annotated[
+        str | None,
+        typer.Option(
+            help="margin, probability, or a class label; the default is the model's own. In explain-table "
+            "also all: both of two classes, of which the second is the default."
+        ),
+    ] = None
+    threshold: Annotated[
+        float | None,
+        typer.Option(help="Of a decision, to warn of other surrogates. Default: 0.5, of margins 0."),
+    ] = None
+    missing: Annotated[
+        list[float] | None, typer.Option(help="A code of missing values, such as -7; may be repeated.")
+    ] = None
+    categorical: Annotated[
+        list[str] | None,
+        typer.Option(help="A column whose numbers are codes, or several: a,b,c; may be repeated."),
+    ] = None
+    dtype: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=TYPE",
+            help="How a table's column is read: text, number or bool; may be repeated. Columns become what "
+            "the model's encoders have unless given.",
+        ),
+    ] = None
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--drop", "--target", help="A column that is not a feature (the target); may be repeated."
+        ),
+    ] = None
+    bins: Annotated[
+        str, typer.Option(help="quartile, decile, auto, a number of bins, or none for slopes.")
+    ] = "quartile"
+    law: Annotated[
+        str | None,
+        typer.Option(
+            help="Of perturbed rows: truncnorm, uniform or empirical in bins; joint: rows that occur. "
+            "Default: empirical for contributions, truncnorm for coefficients."
+        ),
+    ] = None
+    bandwidth: Annotated[
+        float | None, typer.Option(help="Default: 0.75 √(number of columns); 0.25 for texts and images.")
+    ] = None
+    weights: Annotated[str, typer.Option(help="bins or euclidean.")] = "bins"
+    method: Annotated[str, typer.Option(help="auto, exact or sampled.")] = "auto"
+    seed: Annotated[int, typer.Option(help="Seed of the sampler.")] = 0
+    trust: Annotated[
+        list[str] | None, typer.Option(help="A type that a .skops file may hold; may be repeated.")
+    ] = None
+    trust_pickle: Annotated[
+        bool, typer.Option("--trust-pickle", help="Load a pickle. It can run any code: only your own files.")
+    ] = False
+
+    @property
+    def types(self) -> files.ColumnTypes:
+        return files.ColumnTypes.of(self.dtype)
+
+    def load(self, path: Path) -> Any:
+        return files.load_model(path, trust=self.trust, trust_pickle=self.trust_pickle)
+
+    def of_inputs(self, model: Any, max_calls: int | None = None) -> dict[str, Any]:
+        """Options for texts and images, which have their own defaults."""
+        limits = {"bandwidth": self.bandwidth, "max_calls": max_calls, "threshold": self.threshold}
+        return self._common(model) | {name: value for name, value in limits.items() if value is not None}
+
+    def of_tables(self, model: Any, max_calls: int | None = None) -> dict[str, Any]:
+        options: dict[str, Any] = {"law": self.law, "weights": self.weights, "bandwidth": self.bandwidth}
+        options |= {"threshold": self.threshold, "missing": self.missing or [], **self._of_columns()}
+        return {**self._common(model), **options, "bins": files.parse_bins(self.bins), "max_calls": max_calls}
+
+    def of_rules(self, model: Any, facts: int, exclude: list[str] | None, objective: str) -> dict[str, Any]:
+        options: dict[str, Any] = {"bins": files.parse_bins(self.bins), "k": facts, "exclude": exclude or []}
+        options |= self._of_columns() | ({} if objective == "fidelity" else {"objective": objective})
+        options |= {"threshold": self.threshold} if objective == "class" else {}
+        return {**self._common(model), **options}
+
+    def _of_columns(self) -> dict[str, Any]:
+        return {"categorical": self.categorical} if self.categorical else {}
+
+    def _common(self, model: Any) -> dict[str, Any]:
+        return {"output": files.output_of(self.output, model), "method": self.method, "rng": self.seed}
+
+    def check_sparse(self, max_calls: int | None, *, is_table: bool = True) -> None:
+        """Raise InputError for options that explanations by facts do not have."""
+        of_values = (self.law, self.weights, self.bandwidth, max_calls)
+        if not is_table or of_values != (SharedOptions.law, SharedOptions.weights, None, None):
+            raise InputError(
+                "--sparse explains tables by facts that hold: leave out --law, --weights, --bandwidth and "
+                "--max-calls"
+            )
+
+
+def with_shared_options(command: Command) -> Command:
+    """Write `SharedOptions` in place of a command's ``**options`` into its signature, which typer reads."""
+    command.__annotations__ = get_type_hints(command, include_extras=True)
+    kinds = get_type_hints(SharedOptions, include_extras=True)
+    options = ((field.name, field.default, kinds[field.name]) for field in fields(SharedOptions))
+    command.__signature__ = with_options(command, options)  # type: ignore[attr-defined]
+    return command
