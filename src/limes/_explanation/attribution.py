@@ -176,6 +176,15 @@ class Attributions(Printable):
         return type(self)(**stored | arrays)
 
 
+def _are_accurate(computed: RowContributions, accuracy: Tolerance | None) -> Bools:
+    """Whether errors of rows are within the accuracy; those of the base count where the model was asked."""
+    if accuracy is None:
+        return np.ones(len(computed.base), dtype=np.bool_)
+    excess = accuracy.excess(computed.values, computed.errors)
+    asked = accuracy.with_base(computed.values, computed.errors, computed.base_errors)
+    return np.asarray(np.where(computed.calls > 0, asked, excess) <= 1.0)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Contributions(Attributions):
     """Shapley values of the features at n rows: ``base_values`` + Σ_j ``values`` = the model's prediction.
@@ -280,9 +289,7 @@ class Contributions(Attributions):
             alone=chosen(computed.alone[:, features]),
             last=chosen(computed.last[:, features]),
             calls=computed.calls,
-            row_converged=np.ones(len(computed.base), dtype=np.bool_)
-            if accuracy is None
-            else accuracy.with_base(computed.values, computed.errors, computed.base_errors) <= 1.0,
+            row_converged=_are_accurate(computed, accuracy),
         )
 
     @property

@@ -169,11 +169,13 @@ def left_of(change: str, written: Sequence[str], value: float) -> str:
 
 
 def _error_or_none(standard_error: float, decimals: int | None = None) -> str:
-    """Write a standard error, with these decimals if that is not 0; "" where it is 0."""
+    """Write a standard error with these decimals, or that it is below their last one; "" where it is 0."""
     if standard_error == 0 or math.isnan(standard_error):
         return ""
-    text = "0" if decimals is None else f"{standard_error:.{decimals}f}"
-    return f"± {text}" if float(text) else error(standard_error)
+    if decimals is None or not math.isfinite(standard_error):
+        return error(standard_error)
+    text = f"{standard_error:.{decimals}f}"
+    return f"± {text}" if float(text) else f"± <{10.0**-decimals:.{decimals}f}"
 
 
 def _is_plain(value: float) -> bool:

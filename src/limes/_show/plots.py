@@ -616,10 +616,9 @@ def _one_row(explanation: Explanation, row: int | str, output: str | int | None)
 
 
 def _words(one: Explanation, of: str) -> str:
-    """What numbers are, as axes say it; hundredths of probabilities."""
+    """What numbers are, as axes say it."""
     if of == "contributions":
-        points = ", percentage points" if is_probability(one) else ""
-        return f"contribution to {output_title(one, 0).replace('prediction', 'the prediction')}{points}"
+        return f"contribution to {output_title(one, 0).replace('prediction', 'the prediction')}"
     if one.certificates:
         return "weight in the rule"
     return f"{whose_surrogate(one).removesuffix(chr(39) + 's')} coefficient"
@@ -631,10 +630,8 @@ def _unit(one: Explanation, of: str) -> float:
 
 def _in_percent(axis: Axis, one: Explanation, of: str) -> None:
     """Write numbers along an axis in hundredths, where they are contributions to a probability."""
-    from matplotlib.ticker import PercentFormatter
-
     if _unit(one, of) != 1.0:
-        axis.set_major_formatter(PercentFormatter(1.0, symbol=""))
+        axis.set_major_formatter(lambda value, _: number(100.0 * value, 6).replace("-", "\N{MINUS SIGN}"))
 
 
 def _name(canvas: Canvas, line: Line) -> str:
@@ -690,7 +687,9 @@ def _drawn(explanation: Explanation) -> Floats:
 
 
 def _per(explanation: Explanation, of: str) -> str:
-    return " per standard deviation" if of == "coefficients" and slope_facts(explanation) else ""
+    if of == "contributions":
+        return ", percentage points" if is_probability(explanation) else ""
+    return " per standard deviation" if slope_facts(explanation) else ""
 
 
 # Pictures of shap and lime, and their counterparts

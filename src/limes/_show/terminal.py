@@ -264,14 +264,13 @@ def _account(output: OutputView, width: int) -> Table:
     lines = output.lines[:MAX_FEATURES]
     shares, (texts, _) = output.shares(lines), output.account_texts(lines)
     reach = largest_size(shares)
-    title = "contribution, points" if output.is_probability else "contribution"
     errors = _APART + max(len("± error"), 0, *(len(error) for _, error in texts)) if output.sampled else 0
-    widest = min(48, max(width - _ACCOUNT - len(title) + len("contribution") - errors, _LEAST_NAME))
+    widest = min(48, max(width - _ACCOUNT - errors, _LEAST_NAME))
     names = [shorten_condition(line.holds, line.feature, widest) for line in lines]
     names += [output.others(lines)] * (len(shares) - len(lines))
     grid = numbers_table()
     grid.add_column("value" if output.where == AROUND else "shown", min_width=10)
-    grid.add_column(title, justify="right", no_wrap=True)
+    grid.add_column("contribution", justify="right", no_wrap=True)
     if output.sampled:
         grid.add_column("± error", no_wrap=True)
     grid.add_column("lowers" + " " * (2 * _HALF_BAR - 11) + "raises", no_wrap=True)
@@ -373,7 +372,8 @@ def _about_contributions(
     """What the numbers are, and how they were made; where LIME's are."""
     usual = "" if outputs[0].where != AROUND else f"usual: {usual_is(explanation)}; "
     error = "; ± is one standard error" if any(output.sampled for output in outputs) else ""
-    yield Text(f"{usual}contributions lead from there to the prediction{error}", style="dim")
+    points = ", in percentage points," if outputs[0].is_probability else ""
+    yield Text(f"{usual}contributions{points} lead from there to the prediction{error}", style="dim")
     yield Text(f"how it was made: {view.method}", style="dim")
     if requested(explanation, "coefficients") is not None or explanation.fit is not None:
         yield Text("LIME's view: print(explanation.coefficients)", style="dim")

@@ -79,10 +79,11 @@ function leftOf(written, texts, value) {
   return rest < 0 ? `-${text}` : `+${text}`;
 }
 
-/* A standard error with these decimals, or two digits where that is 0. */
+/* A standard error with these decimals, or that it is below their last one. */
 function errorWith(value, places) {
-  const text = places === null ? '0' : value.toFixed(places);
-  return Number(text) ? `± ${text}` : errorText(value);
+  if (places === null) return errorText(value);
+  const text = value.toFixed(places);
+  return Number(text) ? `± ${text}` : `± <${(10 ** -places).toFixed(places)}`;
 }
 
 function errorText(value) { return `± ${digits(value, 2)}`; }
