@@ -199,7 +199,20 @@ EXPLAINERS = {
 }
 
 
-@pytest.mark.parametrize("name", EXPLAINERS)
+def test_contributions_of_a_function_alone_have_all_calls():
+    make, raw = EXPLAINERS["function"]
+    both, alone = make()(raw, progress=False), make().contributions(raw, progress=False)
+    assert requested(alone, "coefficients") is None
+    account = alone.contributions
+    np.testing.assert_allclose(account.base_values + account.values.sum(axis=1), alone.predictions, rtol=1e-9)
+    assert (account.calls > both.contributions.calls).all()
+    for text in (str(alone), alone.to_html(), alone.to_json(), alone.plot.bar(row=0).get_xlabel()):
+        assert text
+    with pytest.raises(limes.exceptions.InputError, match="max_calls=700 is used up by contributions"):
+        alone.coefficients  # noqa: B018 - computed when read
+
+
+@pytest.mark.parametrize("name", [name for name in EXPLAINERS if name != "function"])
 def test_contributions_alone_are_those_of_a_call_for_both(name):
     make, raw = EXPLAINERS[name]
     both, alone = make()(raw, progress=False), make().contributions(raw, progress=False)

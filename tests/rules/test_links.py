@@ -358,7 +358,7 @@ def test_probabilities_are_told_in_percent():
     page = limes.decision_page(explanation, contrast=contrast)
     for text in (repr(contrast), str(contrast), contrast._repr_html_(), page):
         assert sentence in " ".join(text.split())
-    assert f"P(good): {percentage(contrast.prediction)}" in page
+    assert f"{percentage(contrast.prediction)} chance of good" in " ".join(page.split())
     beyond = explainer.contrast(row, below=0.5)
     assert f"The chance of good is {before}, below 50 % already." in repr(beyond)
     never = explainer.contrast(row, above=1.0)

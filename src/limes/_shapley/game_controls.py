@@ -314,7 +314,7 @@ def group_regression(x: Floats, groups: Ints, y: Floats) -> tuple[Floats, Floats
         root, of_group = np.sqrt(prior[groups[live]]), groups[live]
         normal = root[:, None] * gram[np.ix_(live, live)] * root / noise
         normal[np.diag_indices_from(normal)] += 1.0
-        spread = np.linalg.inv(normal)
+        spread = _inverse(normal)
         coef[live] = root[:, None] * (spread @ (root[:, None] * product[live])) / noise
         decided = 1.0 - np.diag(spread)
         squares = np.bincount(of_group, (coef[live] ** 2).mean(axis=1), minlength=prior.size)
@@ -325,6 +325,15 @@ def group_regression(x: Floats, groups: Ints, y: Floats) -> tuple[Floats, Floats
         noise = max(float(rest) / freedom, _LEAST_NOISE)
     coef = coef * size
     return coef, mean - center @ coef
+
+
+def _inverse(matrix: Floats) -> Floats:
+    """The inverse of a symmetric matrix whose eigenvalues are 1 or larger, but for rounding."""
+    try:
+        return np.asarray(np.linalg.inv(matrix))
+    except np.linalg.LinAlgError:  # eigenvalues too far apart
+        values, vectors = np.linalg.eigh(matrix)
+        return np.asarray(vectors / np.maximum(values, 1.0) @ vectors.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -519,6 +528,8 @@ class BoostedGame:
 
     @classmethod
     def fit(cls, law: GameLaw, columns: Ints, x: Floats, y: Floats) -> BoostedGame | None:
+        if not columns.size:
+            return None
         trees = tree_control(None, x, y, columns)  # type: ignore[arg-type]
         return cls(law, columns, trees) if hasattr(trees, "forests") else None
 
