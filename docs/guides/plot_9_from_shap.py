@@ -49,9 +49,7 @@ side_by_side.round(2)
 account = explanation.contributions
 print(f"prediction {explanation.predictions[0]:.1f}")
 print(f"shap:  {shapley.base_values.item():.1f} on average, contributions {shapley.values.sum():+.1f}")
-print(
-    f"limes: {account.base_values[0]:.1f} is usual, contributions {account.values.sum():+.1f}"
-)
+print(f"limes: {account.base_values[0]:.1f} is usual, contributions {account.values.sum():+.1f}")
 print(
     f"LIME's surrogate: {explanation.coefficients.surrogate_predictions[0]:.1f}, R² {explanation.fidelity[0]:.2f}"
 )

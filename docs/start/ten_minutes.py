@@ -46,7 +46,7 @@ print(explanation)
 # calls that took (:doc:`/guides/plot_6_black_box`). A **warning**, behind "!", stands where the number stands that it is about.
 #
 # LIME answers another question: what does the model do differently around the row when a condition holds? Its coefficients, with conditions
-# and R², have a view of their own (:doc:`/two-questions`):
+# and R², have a separate view (:doc:`/two-questions`):
 print(explanation.coefficients)
 
 # %%

@@ -181,8 +181,8 @@ def _are_accurate(computed: RowContributions, accuracy: Tolerance | None) -> Boo
     if accuracy is None:
         return np.ones(len(computed.base), dtype=np.bool_)
     excess = accuracy.excess(computed.values, computed.errors)
-    asked = accuracy.with_base(computed.values, computed.errors, computed.base_errors)
-    return np.asarray(np.where(computed.calls > 0, asked, excess) <= 1.0)
+    of_both = accuracy.with_base(computed.values, computed.errors, computed.base_errors)
+    return np.asarray(np.where(computed.calls > 0, of_both, excess) <= 1.0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -674,13 +674,13 @@ def account_line(explanation: Explanation, account: Contributions) -> str:
         return f"exact: {how}, no sampling ({count(calls, 'model call')})"
     size = np.abs(account.values).max(axis=1, keepdims=True, initial=0.0)
     shares = np.divide(errors, size, out=np.zeros_like(errors), where=size > 0)
-    known = f"estimated to {max(float(np.max(shares)), 0.001):.1%} of the largest contribution"
+    accuracy_text = f"estimated to {max(float(np.max(shares)), 0.001):.1%} of the largest contribution"
     if not calls:
-        return f"{known}, from the model as it was read, no model calls"
+        return f"{accuracy_text}, from the model as it was read, no model calls"
     shared = 0 if explanation.shared_calls is None else int(explanation.shared_calls.max(initial=0))
     both = f", and {shared:,} that rows share" if shared else ""
     why = _DETAILS.sub("", reason).strip()
-    return f"{known} with {count(calls, 'model call')}{both}{f', because {why}' if why else ''}"
+    return f"{accuracy_text} with {count(calls, 'model call')}{both}{f', because {why}' if why else ''}"
 
 
 def where_base_is(explanation: Explanation) -> str:
