@@ -63,7 +63,7 @@ def draw_two_questions(explanation: limes.Explanation) -> None:
     """Draw the contributions and the coefficients of one row side by side."""
     figure, axes = plt.subplots(1, 2, figsize=(9.6, 3.9), layout="constrained")
     explanation.plot.waterfall(ax=axes[0], title="Contributions", max_features=5)
-    explanation.plot.bar(ax=axes[1], title="Coefficients", max_features=5)
+    explanation.coefficients.plot.bar(ax=axes[1], title="Coefficients", max_features=5)
     figure.savefig(HOME / "two-questions.png", dpi=130)
 
 

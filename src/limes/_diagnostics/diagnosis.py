@@ -185,10 +185,12 @@ class RowDiagnosis:
     def verdict(self) -> str:
         """Warnings, how much the surrogate captures, and that there is no other finding, if so."""
         captured = _captured([self.fidelity], [self.additive], "this row")
-        warning = (
-            f"The explanation warns: {'; '.join(w.sentence for w in self.warnings)}. "
-            if self.warnings
-            else ""
+        of_lime = [warning for warning in self.warnings if warning.reading == "coefficients"]
+        others = [warning for warning in self.warnings if warning.reading != "coefficients"]
+        warning = "".join(
+            f"{what} warns: {'; '.join(w.sentence for w in its)}. "
+            for what, its in (("The explanation", others), ("LIME's view", of_lime))
+            if its
         )
         if self.findings:
             return f"{warning}{f'{captured[0].upper()}{captured[1:]}.' if captured else ''}".strip()
