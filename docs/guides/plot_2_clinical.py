@@ -64,12 +64,12 @@ pd.DataFrame(
 #
 # LIME's coefficients answer another question (:doc:`/two-questions`): how much does the model change on average if a condition holds rather than
 # not? Together they predict with the *surrogate*, which need not meet the model's answer. Where it
-# lies on the other side of the threshold, or misses by more than all coefficients together, the explanation warns, in print, on
+# lies on the other side of the threshold, or misses by more than all coefficients together, LIME's view warns, in print, on
 # pages, in files and in diagnoses alike:
 print(
     f"surrogate {explanation.coefficients.surrogate_predictions[0]:+.2f}, prediction {explanation.predictions[0]:+.2f}"
 )
-print(explanation.warnings or "no warning")
+print(explanation.coefficients.row_warnings[0] or "no warning")
 
 # %%
 # Wider bins raise R², the share of the model's variation around the case that the surrogate captures, and yet their surrogate
