@@ -43,3 +43,24 @@ def test_the_largest_effects_share_a_scale(explanation):
 def test_unknown_features_are_refused(explanation):
     with pytest.raises(InputError, match="bmi"):
         explanation.plot.effect("bmj")
+
+
+def test_effects_of_many_rows_are_averaged(explanation):
+    """A picture of all rows showed those of the first one."""
+    axes = explanation.plot.effect("bmi")
+    values = np.array([explanation[row].effects["bmi"].values for row in range(2)])
+    assert [bar.get_height() for bar in axes.patches] == pytest.approx(values.mean(axis=0))
+    assert "mean of 2 rows" in axes.get_title(loc="left")
+    panels = explanation.plot.effects(top=2)
+    assert len(panels) == 2
+    plt.close("all")
+
+
+def test_slopes_have_no_mean_effect():
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    model = RandomForestRegressor(5, random_state=0).fit(X, y)
+    slopes = limes.TabularExplainer(model, X, bins=None)(X.iloc[:3])
+    with pytest.raises(InputError, match="pass row="):
+        slopes.plot.effect("bmi")
+    assert slopes.plot.effect("bmi", row=0).patches
+    plt.close("all")

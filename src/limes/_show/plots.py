@@ -67,7 +67,7 @@ from limes._show.axes import (
     wrapped_title,
     write_below,
 )
-from limes._show.effects import draw_effect, draw_effects, quantity_of
+from limes._show.effects import draw_effect, draw_effects, mean_effect, quantity_of
 from limes._show.inputs import draw_image, draw_text, part_of, pieces, side_by_side
 from limes._show.series import draw_series
 from limes._show.waterfall import account_steps, draw_steps, surrogate_steps
@@ -401,7 +401,7 @@ class Plots:
     def effect(
         self,
         feature: Any,
-        row: int | str = 0,
+        row: int | str | None = None,
         output: str | int | None = None,
         *,
         ax: Axes | None = None,
@@ -410,27 +410,38 @@ class Plots:
     ) -> Axes:
         """Draw the whole effect of a feature around one row: a bar a cell, the row's own in colour.
 
-        Whiskers reach 1.96 standard errors to each side where the model was sampled. The parameters are those
-        of `Plots`.
+        Whiskers reach 1.96 standard errors to each side where the model was sampled. Without ``row`` bars are
+        means over all rows, and lines reach from the 10 % to the 90 % quantile over rows. The parameters are
+        those of `Plots`.
+
+        Raises
+        ------
+        InputError
+            If a column with slopes, whose cells lie around each row, is to be averaged.
         """
         position = _feature(self.explanation, feature)
-        one = _one_row(self.explanation, row, output)
+        if row is None and len(self.explanation) > 1:
+            every = _one_output(self.explanation, output)
+            mean = mean_effect(every, position)
+            return draw_effect(mean, ax, title=title, unit=unit, quantity=quantity_of(every))
+        one = _one_row(self.explanation, row or 0, output)
         return draw_effect(one.effects.at(position), ax, title=title, unit=unit, quantity=quantity_of(one))
 
     def effects(
         self,
-        row: int | str = 0,
+        row: int | str | None = None,
         output: str | int | None = None,
         *,
         ax: Sequence[Axes] | None = None,
         top: int = 6,
         unit: str = "",
     ) -> Sequence[Axes]:
-        """Draw the largest whole effects around one row side by side, with one scale.
+        """Draw the largest whole effects around one row, or of all in the mean, side by side on one scale.
 
         Parameters
         ----------
         row : int
+            Position of one row. Without it whole curves are averaged over all rows: see :meth:`effect`.
         output, unit
             See `Plots`.
         ax : sequence of matplotlib Axes
@@ -438,7 +449,12 @@ class Plots:
         top : int
             Largest number of effects.
         """
-        one = _one_row(self.explanation, row, output)
+        if row is None and len(self.explanation) > 1:
+            every = _one_output(self.explanation, output)
+            means = [mean_effect(every, j) for j in range(len(every.feature_names))]
+            means = sorted(means, key=lambda mean: -mean.effect.share)[:top]
+            return draw_effects(means, ax, unit=unit, quantity=quantity_of(every))
+        one = _one_row(self.explanation, row or 0, output)
         largest = sorted(one.effects, key=lambda effect: -effect.share)[:top]
         return draw_effects(largest, ax, unit=unit, quantity=quantity_of(one))
 
