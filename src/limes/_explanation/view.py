@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes._arrays import ROUNDING
+from limes._checks import check_choice
 from limes._explanation.attribution import Coefficients, account_warnings, changed
 from limes._explanation.fit import account_at, additive_at, fidelity_at, leading
 from limes._explanation.rules import Certificate, certificate_sentences
@@ -30,6 +31,7 @@ from limes._explanation.wording import (
     shorten_condition,
     signed_column,
 )
+from limes.exceptions import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -336,6 +338,19 @@ def in_differences(explanation: Explanation) -> Explanation:
         coefficients=its,
         provenance={name: fact for name, fact in explanation.provenance.items() if name != "difference"},
     )
+
+
+def named_account(explanation: Explanation, of: str) -> Contributions | None:
+    """The contributions, computed if they must be, where they are the reading that is named; else None.
+
+    An InputError says what to pass where they do not exist.
+    """
+    if check_choice("of", of, ("coefficients", "contributions")) == "coefficients":
+        return None
+    try:
+        return explanation.contributions
+    except InputError as error:
+        raise InputError(f"{error}; or pass of='coefficients', LIME's") from error
 
 
 def in_contributions(explanation: Explanation) -> Explanation:

@@ -19,6 +19,7 @@ from limes._explanation.view import (
     OutputView,
     contributions,
     is_probability,
+    named_account,
     output_position,
     output_title,
     view_row,
@@ -263,7 +264,6 @@ def reasons(
     if not is_count(k):
         raise InputError(f"reasons(k={k!r}): k is the number of reasons; pass 1 or more")
     check_choice("sign", sign, tuple(_SIGNS))
-    check_choice("of", of, READINGS)
     check_choice("scale", scale, tuple(_SCALES))
     if scale != "units" and not is_probability(explanation):
         raise InputError(f"scale={scale!r} is for probabilities: pass scale='units'")
@@ -271,7 +271,7 @@ def reasons(
     _check_catalogue(catalogue)
     one = single_row(explanation, row)
     one = one[..., output_position(one, output)]
-    account = _named_reading(one, of)
+    account = named_account(one, of)
     (view,) = view_row(one, 0, len(one.feature_names), account=account).outputs
     written: dict[str, str] = {}
     if account is not None:
@@ -317,14 +317,6 @@ def _check_catalogue(catalogue: Catalogue) -> None:
                 f"catalogue[{name!r}] has the field {{{unknown[0]}}}{did_you_mean(unknown[0], _FIELDS)}; "
                 f"fields are {', '.join(f'{{{field}}}' for field in _FIELDS)}"
             )
-
-
-def _named_reading(one: Explanation, of: str) -> Contributions | None:
-    """Contributions, if they are named; else None."""
-    try:
-        return one.contributions if of == "contributions" else None
-    except InputError as error:
-        raise InputError(f"{error}; or pass of='coefficients', LIME's") from error
 
 
 def _effect(line: Line, scale: str, view: OutputView, written: str | None) -> str:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from limes._checks import check_choice, did_you_mean
-from limes._explanation.explanation import READINGS
+from limes._checks import did_you_mean
 from limes._explanation.fit import leading
 from limes._explanation.selection import by_feature, by_size, feature_names_of, name_positions, single_row
 from limes._explanation.view import (
@@ -21,6 +20,7 @@ from limes._explanation.view import (
     in_contributions,
     in_differences,
     is_probability,
+    named_account,
     output_position,
     output_title,
     row_label,
@@ -80,7 +80,6 @@ if TYPE_CHECKING:
 
     from limes._arrays import Floats, Objects
     from limes._explanation import Explanation
-    from limes._explanation.attribution import Contributions
     from limes._explanation.view import Line
 
 
@@ -163,7 +162,7 @@ class Plots:
             return _mean_bar(_measured(_one_output(self.explanation, output), of), of, max_features, canvas)
         one = _one_row(self.explanation, row or 0, output)
         axes = canvas.line_axes(one, max_features)
-        view = view_row(one, 0, max_features, account=_account(one, of)).outputs[0]
+        view = view_row(one, 0, max_features, account=named_account(one, of)).outputs[0]
         bars = [(_name(canvas, line), line.drawn, line.reach) for line in view.lines]
         if of == "contributions" and view.others():
             bars.append((view.others(), view.shares()[-1], 0.0))
@@ -217,7 +216,7 @@ class Plots:
         if one.certificates:
             raise InputError("a sparse explanation is a rule: print explanation.rule(), or draw plot.bar()")
         of = self.of
-        view = view_row(one, 0, len(one.feature_names), account=_account(one, of)).outputs[0]
+        view = view_row(one, 0, len(one.feature_names), account=named_account(one, of)).outputs[0]
         if view.base is None:
             steps = surrogate_steps(one, view, max_features, canvas)
         else:
@@ -331,9 +330,8 @@ class Plots:
             axes.set_xticks([])
         write_below(axes, f"{count(len(one), 'row')}, by falling prediction{_omitted(one, len(order))}")
         label = canvas.with_unit(f"{_words(one, of)}{_per(one, of)}")
-        ends_of_bar = (number(unit * side * reach, 2) for unit in [_unit(one, of)] for side in (-1, 1))
-        low, high = ends_of_bar
-        colour_bar(axes, picture, label, (low, "0", high))
+        largest = _unit(one, of) * reach
+        colour_bar(axes, picture, label, (number(-largest, 2), "0", number(largest, 2)))
         canvas.write_title(axes, *_rows_title(one, of))
         return axes
 
@@ -665,22 +663,7 @@ def _others(one: Explanation, shown: int) -> str:
 
 
 def _measured(explanation: Explanation, of: str) -> Explanation:
-    check_choice("of", of, READINGS)
-    return explanation if of == "coefficients" else in_contributions(_with_account(explanation))
-
-
-def _account(one: Explanation, of: str) -> Contributions | None:
-    check_choice("of", of, READINGS)
-    return _with_account(one).contributions if of == "contributions" else None
-
-
-def _with_account(explanation: Explanation) -> Explanation:
-    """The same; an InputError says what to pass where it has no contributions."""
-    try:
-        explanation.contributions  # noqa: B018 - computed here
-    except InputError as error:
-        raise InputError(f"{error}; or pass of='coefficients', LIME's") from error
-    return explanation
+    return explanation if named_account(explanation, of) is None else in_contributions(explanation)
 
 
 def _feature(explanation: Explanation, feature: Any) -> int:
@@ -691,7 +674,7 @@ def _feature(explanation: Explanation, feature: Any) -> int:
 
 
 def _titled_input(axes: Axes, one: Explanation, title: str | None, of: str) -> Axes:
-    view = view_row(one, 0, 1, account=_account(one, of)).outputs[0]
+    view = view_row(one, 0, 1, account=named_account(one, of)).outputs[0]
     head = shorten(view.title, 48) if title is None else title
     wrapped_title(axes, head, f"{view.headline} ({'estimated' if view.sampled else 'exact'})")
     return axes

@@ -45,7 +45,7 @@ from limes._show.inputs import drawn_parts, largest_size, pieces, shortened
 from limes._show.series import columns, lanes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from limes._arrays import Floats
     from limes._explanation import Explanation
@@ -110,7 +110,6 @@ _APART, _EDGES = 3, 2  # characters between two columns, and at the ends of a li
 _LEAST_NAME = 12
 _MOST_CHANNELS = 4  # of a series
 _ERROR, _LEAST_COEFFICIENT = "± std. error", len("coefficient")
-_SIDES: Mapping[str, Any] = {"condition": "left", "coefficient": "right"}
 _RAISES, _LOWERS = "#d9564c", "#4c8fd6"  # red raises, blue lowers; safe for the colour-blind
 
 
