@@ -124,7 +124,8 @@ NAMES = {
     "limes._show.effects": "draw_effect draw_effects",
     "limes._show.plots": "Plots",
     "limes._threads": (
-        "LRUCache _libraries in_threads one_blas_thread one_blas_thread_in_models user_blas_threads"
+        "LRUCache _libraries in_this_thread in_threads one_blas_thread one_blas_thread_in_models "
+        "user_blas_threads"
     ),
     "limes.compat.lime": "_tables:_limit",
     "limes.compat.lime._engines": "Limit distances",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import runpy
+from threading import current_thread
 from time import sleep
 
 import pytest
 
-from internals import _threads, in_threads
+import limes
+from internals import _threads, in_this_thread, in_threads
 
 
 def test_nested_calls_do_not_wait_for_each_other(monkeypatch):
@@ -42,8 +43,62 @@ def test_an_error_is_raised_and_ends_the_work(monkeypatch, workers):
     assert len(finished) < 100
 
 
-@pytest.mark.parametrize(("cores", "workers"), [(6, 6), (None, 1)])
-def test_where_no_affinity_is_known_all_cores_work(monkeypatch, cores, workers):
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    monkeypatch.setattr(os, "cpu_count", lambda: cores)
-    assert runpy.run_path(_threads.__file__)["WORKERS"] == workers
+def threads_of(work, **options):
+    """Names of the threads that work on items."""
+    names = set()
+
+    def item(_):
+        names.add(current_thread().name)
+        sleep(0.002)
+
+    work(item, range(20), **options)
+    return names
+
+
+def test_work_that_others_would_wait_for_stays_in_the_calling_thread(monkeypatch):
+    monkeypatch.setattr(_threads, "WORKERS", 3)
+    here = {current_thread().name}
+    assert len(threads_of(in_threads)) > 1
+    assert threads_of(in_threads, seconds=1e-3) == here
+    with in_this_thread():
+        assert threads_of(in_threads) == here
+    assert len(threads_of(in_threads)) > 1
+
+
+@pytest.fixture
+def default_threads():
+    yield
+    limes.set_threads()
+
+
+@pytest.mark.usefixtures("default_threads")
+def test_the_number_of_threads_is_the_users_the_variables_or_that_of_cores(monkeypatch):
+    limes.set_threads(3)
+    assert _threads.workers() == 3
+    monkeypatch.setenv("LIMES_NUM_THREADS", "2")
+    assert _threads.workers() == 3
+    limes.set_threads()
+    assert _threads.workers() == 2
+    monkeypatch.delenv("LIMES_NUM_THREADS")
+    limes.set_threads()
+    # the cores of this process, or fewer where a container has a quota
+    assert 1 <= _threads.workers() <= len(os.sched_getaffinity(0))
+
+
+@pytest.mark.usefixtures("default_threads")
+@pytest.mark.parametrize("count", [0, -1, 1.5, True, "two"])
+def test_other_numbers_of_threads_are_refused(monkeypatch, count):
+    with pytest.raises(limes.exceptions.InputError, match="whole number from 1"):
+        limes.set_threads(count)
+    monkeypatch.setenv("LIMES_NUM_THREADS", str(count))
+    with pytest.raises(limes.exceptions.InputError, match="LIMES_NUM_THREADS"):
+        in_threads(lambda _: None, range(2))
+
+
+def test_a_containers_quota_is_respected(monkeypatch):
+    # joblib's own reading of the quota, which a container sets
+    from joblib.externals.loky.backend import context
+
+    monkeypatch.setattr(_threads, "WORKERS", None)
+    monkeypatch.setattr(context, "_cpu_count_cgroup", lambda count: 1)
+    assert _threads.workers() == 1

@@ -36,6 +36,7 @@ _HOME = {
     "limit": "limes._fitting",
     "models": "limes.models",
     "scale": "limes.scale",
+    "set_threads": "limes._threads",
     "suggest_design": "limes._explainers.tables.suggestion",
     "summary": "limes._diagnostics.summary",
     "theory": "limes.theory",
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from limes._rules.literals import Literals
     from limes._show.decision import decision_page
     from limes._show.inputs import gallery
+    from limes._threads import set_threads
     from limes.models._images import Preprocess
     from limes.surrogates import Surrogate
 

@@ -19,25 +19,73 @@ from importlib.util import find_spec
 from threading import Event, Lock, current_thread, local
 from typing import Any, Generic, Protocol, TypeVar
 
-_NAME = "limes-pool"
-# Threads that may work at once
-WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+from limes.exceptions import InputError
+
+_NAME, _VARIABLE = "limes-pool", "LIMES_NUM_THREADS"
+# Threads that may work at once; None until work first asks
+WORKERS: int | None = None
+# Seconds of work that pay for other threads, which may have to wait for a core
+WORTH_SHARING = 2e-3
 
 
-def workers() -> int:
-    return WORKERS
+def set_threads(count: int | None = None) -> None:
+    """Set the number of threads in which limes computes, from now on, in this process.
 
+    Results are the same with any number. The user's model has its own threads, and so have ``workers=`` of a
+    call. Work below about two milliseconds stays in the calling thread, as does `limes.CompiledExplainer`.
 
-def use_threads(count: int) -> None:
+    Parameters
+    ----------
+    count
+        A whole number from 1. None, the default: the environment variable ``LIMES_NUM_THREADS``, or without
+        it the cores that the process may use, by its affinity and by the quota of its container.
+
+    Raises
+    ------
+    InputError
+        If it is no whole number from 1; if the variable is none, when limes first computes.
+
+    Examples
+    --------
+    >>> import limes
+    >>> limes.set_threads(1)  # a worker of a server that has a process a core
+    >>> limes.set_threads()
+    """
     global WORKERS
-    WORKERS = count
+    WORKERS = None if count is None else _checked("set_threads", count)
     _pool.cache_clear()
 
 
-def in_threads(work: Callable[[int], None], items: Sequence[int]) -> None:
-    """Call work(item) for all items, on all cores; raise the first error, which ends the others' work."""
+def workers() -> int:
+    """Number of threads that may work at once."""
+    global WORKERS
+    if WORKERS is None:
+        variable = os.environ.get(_VARIABLE)
+        WORKERS = _usable_cores() if not variable else _checked(_VARIABLE, variable)
+    return WORKERS
+
+
+def _checked(name: str, count: int | str) -> int:
+    is_whole = str(count).isdecimal() and not isinstance(count, bool)
+    if not is_whole or int(count) < 1:
+        raise InputError(f"{name}: the number of threads is a whole number from 1, not {count!r}")
+    return int(count)
+
+
+def _usable_cores() -> int:
+    from joblib import cpu_count  # it knows containers' quotas, too
+
+    return max(1, int(cpu_count()))
+
+
+def in_threads(work: Callable[[int], None], items: Sequence[int], seconds: float = WORTH_SHARING) -> None:
+    """Call work(item) for all items, on all cores; raise the first error, which ends the others' work.
+
+    All of it together takes about ``seconds`` in one thread.
+    """
     # nested calls run in the calling thread: threads that wait for threads of their pool wait for ever
-    if len(items) <= 1 or WORKERS == 1 or current_thread().name.startswith(_NAME):
+    alone = _this_thread.works_alone or current_thread().name.startswith(_NAME)
+    if len(items) <= 1 or seconds < WORTH_SHARING or alone or workers() == 1:
         for item in items:
             work(item)
         return
@@ -52,7 +100,7 @@ def in_threads(work: Callable[[int], None], items: Sequence[int]) -> None:
                 pass
 
     # the caller works too, so that nothing waits for a busy pool
-    others = [_pool().submit(copy_context().run, work_off) for _ in range(min(WORKERS, len(items)) - 1)]
+    others = [_pool().submit(copy_context().run, work_off) for _ in range(min(workers(), len(items)) - 1)]
     try:
         work_off()
     finally:
@@ -135,6 +183,7 @@ def _libraries() -> tuple[list[Any], list[Any]]:
 class _ThisThread(local):
     def __init__(self) -> None:
         self.computes = False
+        self.works_alone = False
         self.blas = _BLAS(lambda: _libraries()[1])
 
 
@@ -180,10 +229,20 @@ one_blas_thread = partial(_computing, computes=True)
 user_blas_threads = partial(_computing, computes=False)
 
 
+@contextmanager
+def in_this_thread() -> Iterator[None]:
+    """Compute in the calling thread alone: a service has a thread or a process for each core already."""
+    before, _this_thread.works_alone = _this_thread.works_alone, True
+    try:
+        yield
+    finally:
+        _this_thread.works_alone = before
+
+
 @cache
 def _pool() -> ThreadPoolExecutor:
     """One pool a process: starting threads takes longer than explaining a row."""
-    return ThreadPoolExecutor(WORKERS - 1, thread_name_prefix=_NAME)
+    return ThreadPoolExecutor(workers() - 1, thread_name_prefix=_NAME)
 
 
 if hasattr(os, "register_at_fork"):

@@ -198,8 +198,8 @@ def test_the_same_bits_whatever_the_number_of_threads():
     limits = []
     try:
         for threads in (1, 3):
-            _threads.use_threads(threads)
+            _threads.set_threads(threads)
             limits.append(limes.limit(design, form).coef)
     finally:
-        _threads.use_threads(count)
+        _threads.set_threads(count)
     assert np.array_equal(*limits)

@@ -70,7 +70,7 @@ def test_the_error_without_pyspark_has_the_command_that_installs_it(monkeypatch)
 
 
 def test_a_part_has_a_separate_process_only_with_limits(spark, monkeypatch):
-    monkeypatch.setattr(_processes, "use_threads", lambda count: None)
+    monkeypatch.setattr(_processes, "set_threads", lambda count: None)
     monkeypatch.setattr(_processes, "unpickled", lambda content: lambda part: (content, part))
     monkeypatch.setattr(
         _processes,

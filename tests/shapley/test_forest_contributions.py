@@ -191,7 +191,7 @@ def test_a_row_has_the_same_bits_in_any_call(workers, monkeypatch):
     expectation = ForestExpectation(form)
     assert len(expectation.passes) > 2
     before = _threads.WORKERS
-    _threads.use_threads(workers)
+    _threads.set_threads(workers)
     try:
         base, sums = expectation.contributions(family, x, cells)
         for rows in (slice(0, 1), slice(7, 8), slice(70, 150), slice(149, 150), slice(20, 40)):
@@ -199,7 +199,7 @@ def test_a_row_has_the_same_bits_in_any_call(workers, monkeypatch):
             assert np.array_equal(alone[0], base[rows])
             assert np.array_equal(alone[1], sums[rows])
     finally:
-        _threads.use_threads(before)
+        _threads.set_threads(before)
 
 
 def test_all_instructions_give_the_same_bits_and_wrong_shapes_are_refused():

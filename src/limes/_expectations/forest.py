@@ -32,7 +32,7 @@ from limes._arrays import Bools, Floats, Ints, Places, aligned, distinct_flags, 
 from limes._expectations.exact import ExactExpectation
 from limes._expectations.moments import Moments, ProductExpectation
 from limes._functions import LARGEST, Function, Interval, Members
-from limes._threads import LRUCache, in_threads, workers
+from limes._threads import WORTH_SHARING, LRUCache, in_threads
 from limes.designs._column import SMALLEST_MASS, Column, IndicatorColumn
 from limes.designs._product import ProductFamily, Rows
 from limes.exceptions import InputError
@@ -49,8 +49,10 @@ _FEW = 8
 _LARGEST_TABLE, _FEW_CELLS, _LARGEST_OF_MANY = 2 << 30, 512, 1 << 27
 # Number of cached tables: a diagnosis compares several bandwidths
 _TABLES = 4
-# Number of splits of a forest from which on it pays to share a single row among threads.
-_WORTH_SHARING = 25_000
+# Seconds that a split of one row takes, measured: for its coefficients, and for its contributions
+_OF_ONE_SPLIT, _OF_ONE_CONTRIBUTION = 12e-9, 5e-8
+# Runs of trees that threads share for the coefficients of one row
+_RUNS = 8
 # Rows of one call for contributions, and splits whose contributions are added up before they join the others
 _CONTRIBUTIONS_BLOCK, _SPLITS_TOGETHER = 128, 16_384
 
@@ -226,7 +228,9 @@ class ForestExpectation(ProductExpectation):
             return
         # few rows are shared by trees, and added up in the same order
         parts = [(np.zeros_like(base), np.zeros_like(sums)) for _ in passes]
-        in_threads(lambda which: add(slice(None), which, *parts[which]), range(len(passes)))
+        work = sum(int(np.diff(self.starts)[trees].sum()) for trees, _, _ in passes)
+        seconds = _OF_ONE_CONTRIBUTION * len(x) * work
+        in_threads(lambda which: add(slice(None), which, *parts[which]), range(len(passes)), seconds)
         for of_base, of_sums in parts:
             base += of_base
             sums += of_sums
@@ -252,11 +256,11 @@ class ForestExpectation(ProductExpectation):
         return mean.sum(axis=0), contrast.sum(axis=0)
 
     def _runs(self) -> list[tuple[int, int]]:
-        """Runs of trees, (first, last + 1), one for each thread that works on a single row."""
+        """Runs of trees, (first, last + 1), that threads share for a single row: as many on any machine."""
         starts = self.starts
-        if self._in_one_order or self.size <= _WORTH_SHARING:
+        if self._in_one_order or _OF_ONE_SPLIT * self.size < WORTH_SHARING:
             return [(0, starts.size - 1)]
-        return _runs(starts, workers())
+        return _runs(starts, _RUNS)
 
     def _blocks(self, table: Floats, cells: Places, mean: Floats, contrast: Floats) -> None:
         explain = partial(_kernels.explain_block, self.splits, table)

@@ -28,7 +28,7 @@ from time import monotonic, sleep
 from typing import Any, cast
 
 from limes._surroundings import own_process
-from limes._threads import use_threads
+from limes._threads import set_threads
 from limes.exceptions import InputError
 from limes.models._calling.border import FAILURES, text_of
 from limes.scale._parts import PartRecord
@@ -120,7 +120,7 @@ def _halves(rows: range) -> list[range]:
 
 def loaded(content: bytes, limits: Cluster, threads: int) -> Any:
     """What was pickled, in a worker of another engine; with limits, a process computes its parts."""
-    use_threads(threads)
+    set_threads(threads)
     if not limits.has_limits:
         return unpickled(content)
     current_process().daemon = False  # Dask's workers are daemons, which may not have children
@@ -366,7 +366,7 @@ def _lacked_memory(lines: Any) -> bool:
 def _serve(pipe: Connection[Any, Any], content: bytes, driver: int, threads: int, memory: int | None) -> None:
     """Compute the driver's tasks; ignore Ctrl-C, which the driver handles, and end with the driver."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    use_threads(threads)
+    set_threads(threads)
     own_process()
 
     def watch() -> None:

@@ -32,7 +32,7 @@ import pyarrow.compute as pc
 from limes import __version__
 from limes._checks import check_choice, check_count, check_size
 from limes._explanation.wording import shorten
-from limes._threads import bars_are_live, tqdm_class
+from limes._threads import bars_are_live, tqdm_class, workers
 from limes.exceptions import InputError, LimesError, ModelError
 from limes.models._calling.border import FAILURES, failure_text
 from limes.scale._frames import (
@@ -245,12 +245,7 @@ class Cluster:
     @property
     def threads(self) -> int:
         """Threads of a worker on this machine, so that together they have a core each."""
-        # of those that this process may use, by affinity and by the limit of its container
-        if self.cores is not None:
-            return self.cores
-        from joblib import cpu_count
-
-        return max(1, int(cpu_count()) // self.workers)
+        return max(1, workers() // self.workers) if self.cores is None else self.cores
 
 
 # Only the process that calls
