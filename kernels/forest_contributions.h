@@ -391,9 +391,189 @@ class Contributions {
   std::vector<double, InLines<double>> edges_, kept_, leaves_, probability_, total_, effect_, mean_;
 };
 
+// The same pass for rows one after the other: of one row a split has one cell and one state, whose numbers need no table.
+// The numbers are the same to the last bit.
+template <std::size_t T>
+class RowByRow {
+ public:
+  explicit RowByRow(const ContributionsTask& task)
+      : a_(task),
+        s_(task.splits),
+        open_(s_.levels),
+        state_(s_.levels),
+        edges_(s_.levels * kEdges),
+        total_(s_.levels * s_.outputs * T),
+        effect_(s_.columns * s_.outputs * T),
+        mean_(s_.outputs * T) {
+    double t[T], rest[T];
+    for (std::size_t k = 0; k < T; ++k) t[k] = task.t[2 * k], rest[k] = task.t[2 * k + 1];
+    kept_t_ = Real::load(t), drawn_ = Real::load(rest), parted_ = Real::all(-1.0) / drawn_;
+  }
+
+  void add() {
+    for (row_ = 0; row_ < a_.rows; ++row_) {
+      cells_ = a_.cells + row_ * s_.columns, places_ = a_.places + row_ * s_.columns;
+      std::fill(effect_.begin(), effect_.end(), 0.0);
+      std::fill(mean_.begin(), mean_.end(), 0.0);
+      for (std::size_t i = 0; i < a_.count; ++i) walk(a_.trees[i]);
+      write();
+    }
+  }
+
+ private:
+  using Real = Nodes<T>;
+  // Numbers of a level: P, ratio left and right, change left and right, and 1 / q and ρ of the edge that the row takes
+  enum : std::size_t { kProbability = 0, kRatio = T, kChange = 3 * T, kInverse = 5 * T, kRho = 6 * T, kEdges = 7 * T };
+
+  void walk(std::size_t tree) {
+    std::size_t open = 0;  // levels with an unfinished subtree
+    const std::size_t end = s_.starts[tree + 1];
+    for (std::size_t s = s_.starts[tree]; s < end; ++s) {
+      const std::size_t level = s_.depth[s];
+      while (open > level) close(--open);
+      double *its = &edges_[level * kEdges], *above = level > 0 ? its - kEdges : nullptr;
+      const Real p = level > 0 ? Real::load(above) * Real::load(above + kRatio + s_.side[s] * T) : Real::all(1.0);
+      find_edges(s, its);
+      if (level > 0 && (s + 1 == end || s_.depth[s + 1] <= level)) {
+        add_last(s, level, p);
+        continue;
+      }
+      p.store(its);
+      open_[level] = s;
+      if (s_.has_leaf[s]) {
+        add_leaves(s, level, p);
+      } else {
+        std::memset(total(level, 0), 0, s_.outputs * T * sizeof(double));
+      }
+      open = level + 1;
+    }
+    while (open > 0) close(--open);
+  }
+
+  // The state of the row at split s.
+  std::uint8_t state_at(std::size_t s, const Intervals::Split& split) const {
+    if (split.same >= 0) {
+      const auto same = static_cast<std::size_t>(split.same);
+      if (state_[s_.depth[same / 2]] != 1 + same % 2) return 0;
+    }
+    const Intervals::Side& left = split.sides[0];
+    const std::size_t j = s_.column[s];
+    if (a_.first[j] >= 0) {
+      const auto set = static_cast<std::size_t>(left.upper - static_cast<std::uint32_t>(a_.first[j]));
+      return a_.members[set * a_.rows + row_] ? 1 : 2;
+    }
+    const std::uint32_t place = places_[j];
+    return ((left.lower < place) & (place <= left.upper)) | (left.missing & (place == split.last)) ? 1 : 2;
+  }
+
+  // Ratios and changes of the two edges below split s.
+  void find_edges(std::size_t s, double* its) {
+    const Intervals::Split& split = a_.intervals.splits[s];
+    const std::uint8_t state = state_at(s, split);
+    const std::size_t cell = cells_[s_.column[s]];
+    const double* masses = a_.masses + 2 * s * a_.width + cell;
+    const double m[2] = {masses[0], masses[a_.width]};
+    state_[s_.depth[s]] = state;
+    if (state == 0) {
+      const double above = a_.masses[static_cast<std::size_t>(split.same) * a_.width + cell];
+      for (std::size_t side = 0; side < 2; ++side) {
+        Real::all(above > 0.0 ? m[side] / above : 0.0).store(its + kRatio + side * T);
+      }
+      return;  // nothing reads changes of 0
+    }
+    const std::size_t side = state - 1;
+    const Real q = kept_t_ + drawn_ * Real::all(m[side]), inverse = Real::all(1.0) / q;
+    const Real rho = Real::all(1.0 - m[side]) * inverse;
+    Real inverse_above = Real::all(1.0), rho_above = Real::all(0.0);
+    if (split.same >= 0) {
+      const double* same = &edges_[s_.depth[static_cast<std::size_t>(split.same) / 2] * kEdges];
+      inverse_above = Real::load(same + kInverse), rho_above = Real::load(same + kRho);
+    }
+    inverse.store(its + kInverse);
+    rho.store(its + kRho);
+    (q * inverse_above).store(its + kRatio + side * T);
+    (drawn_ * Real::all(m[1 - side]) * inverse_above).store(its + kRatio + (1 - side) * T);
+    (rho - rho_above).store(its + kChange + side * T);
+    (parted_ - rho_above).store(its + kChange + (1 - side) * T);
+  }
+
+  // What both leaves below split s add up to, P being 1 there; add the same times their changes to its column.
+  Real add_leaves_below(std::size_t s, std::size_t level, Real p, std::size_t k) {
+    const double* its = &edges_[level * kEdges];
+    const Real left = Real::load(its + kRatio) * Real::all(s_.leaves[2 * s * s_.outputs + k]);
+    const Real right = Real::load(its + kRatio + T) * Real::all(s_.leaves[(2 * s + 1) * s_.outputs + k]);
+    if (state_[level] != 0) {
+      const Real change = left * Real::load(its + kChange) + right * Real::load(its + kChange + T);
+      add_to(effect(s_.column[s], k), p * change);
+    }
+    return left + right;
+  }
+
+  void add_leaves(std::size_t s, std::size_t level, Real p) {
+    for (std::size_t k = 0; k < s_.outputs; ++k) (p * add_leaves_below(s, level, p, k)).store(total(level, k));
+  }
+
+  void add_last(std::size_t s, std::size_t level, Real p) {
+    for (std::size_t k = 0; k < s_.outputs; ++k) hand_up(s, level, k, p * add_leaves_below(s, level, p, k));
+  }
+
+  // Hand what the subtree of split s sums up to its edge's column and to its parent.
+  void hand_up(std::size_t s, std::size_t level, std::size_t k, Real sum) {
+    add_to(total(level - 1, k), sum);
+    if (state_[level - 1] == 0) return;
+    const double* change = &edges_[(level - 1) * kEdges + kChange + s_.side[s] * T];
+    add_to(effect(s_.column[s_.parent[s]], k), sum * Real::load(change));
+  }
+
+  void close(std::size_t level) {
+    if (level == 0) {
+      for (std::size_t i = 0; i < mean_.size(); ++i) mean_[i] += total_[i];
+      return;
+    }
+    for (std::size_t k = 0; k < s_.outputs; ++k) hand_up(open_[level], level, k, Real::load(total(level, k)));
+  }
+
+  void write() {
+    const auto integral = [&](std::size_t q, const double* at) {
+      double sum = 0.0;
+      for (std::size_t k = 0; k < T; ++k) sum += a_.weights[q * T + k] * at[k];
+      return sum;
+    };
+    for (std::size_t k = 0; k < s_.outputs; ++k) {
+      a_.base[row_ * s_.outputs + k] += integral(1, &mean_[k * T]);
+      for (std::size_t q = 0; q < 3; ++q) {
+        for (std::size_t j = 0; j < s_.columns; ++j) {
+          a_.sums[((row_ * 3 + q) * s_.columns + j) * s_.outputs + k] += integral(q, effect(j, k));
+        }
+      }
+    }
+  }
+
+  static void add_to(double* at, Real more) { (Real::load(at) + more).store(at); }
+  double* total(std::size_t level, std::size_t k) { return &total_[(level * s_.outputs + k) * T]; }
+  double* effect(std::size_t j, std::size_t k) { return &effect_[(j * s_.outputs + k) * T]; }
+
+  const ContributionsTask& a_;
+  const Splits& s_;
+  std::size_t row_ = 0;
+  const std::uint32_t *cells_ = nullptr, *places_ = nullptr;
+  Real kept_t_, drawn_, parted_;
+  // of each open level
+  std::vector<std::size_t> open_;
+  std::vector<std::uint8_t> state_;
+  std::vector<double, InLines<double>> edges_, total_, effect_, mean_;
+};
+
+// Up to this many rows share too few divisions to pay for a table.
+constexpr std::size_t kRowByRow = 3;
+
 template <std::size_t T>
 void pass(const ContributionsTask& task) {
-  Contributions<T>(task).add();
+  if (task.rows <= kRowByRow) {
+    RowByRow<T>(task).add();
+  } else {
+    Contributions<T>(task).add();
+  }
 }
 
 inline AddContributions contributions_of(std::size_t nodes) {

@@ -230,6 +230,15 @@ def test_all_instructions_give_the_same_bits_and_wrong_shapes_are_refused():
 
     results = [add(name) for name in _kernels.instructions()]
     assert all(np.array_equal(result, results[0]) for result in results)
+    # few rows go one after the other, of which no number is looked up
+    for name in _kernels.instructions():
+        for rows in (slice(0, 1), slice(1, 4), slice(4, 8)):
+            some = members[:, rows].copy()
+            base, sums = np.zeros((rows.stop - rows.start, 2)), np.zeros((rows.stop - rows.start, 3, 4, 2))
+            its = masses, cells[rows], places[rows], some, first, trees, t, weights, base, sums
+            _kernels.add_contributions(layout.splits, layout.intervals, *its, name)
+            assert np.array_equal(base, results[0][rows, :2])
+            assert np.array_equal(sums.reshape(len(sums), -1), results[0][rows, 2:])
     for changes in (
         {"cells": cells + np.uint32(50)},
         {"places": places[1:]},

@@ -402,13 +402,19 @@ class ForestExpectation(ProductExpectation):
 
     def places(self, x: Floats) -> Places:
         """Position among all indicators of the first threshold not below each value of rows (n, d)."""
-        places = np.zeros(x.shape, dtype=np.uint32)
-        for j, cuts in self.cuts.items():
-            # an indicator is 1 at -inf where it is 1 at the smallest number
-            place = 1 + np.searchsorted(cuts, np.maximum(x[:, j], -LARGEST))
-            place[np.isnan(x[:, j])] = cuts.size + 2
-            places[:, j] = self.start[j] + place
-        return places
+        points, starts, missing = self._searched
+        places = np.empty(x.shape, dtype=np.int64)
+        # an indicator is 1 at -inf where it is 1 at the smallest number
+        values = np.maximum(x, -LARGEST)
+        _kernels.locate(values, points, starts, np.zeros(x.shape[1], dtype=np.bool_), missing, places)
+        return (places + (1 + self.start[:-1])).astype(np.uint32)
+
+    @cached_property
+    def _searched(self) -> tuple[Floats, Ints, Ints]:
+        """Thresholds of all columns, where those of each begin, and the place of missing values less one."""
+        cuts = [self.cuts.get(j, np.zeros(0)) for j in range(self.columns)]
+        sizes = np.array([its.size for its in cuts], dtype=np.int64)
+        return np.concatenate(cuts), np.concatenate([[0], np.cumsum(sizes)]), sizes + 1
 
     def members(self, x: Floats) -> tuple[Bools, Ints]:
         """Whether values of rows (n, d) are in the sets of columns, (sets, n).
