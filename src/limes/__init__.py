@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.2.0"
 
 _HOME = {
+    "CompiledExplainer": "limes._explainers.tables.compiled",
     "CompositeExplainer": "limes._explainers.composite",
     "Explanation": "limes._explanation",
     "ImageExplainer": "limes._explainers.image",
@@ -36,6 +37,7 @@ _HOME = {
     "limit": "limes._fitting",
     "models": "limes.models",
     "scale": "limes.scale",
+    "serve": "limes.serve",
     "set_threads": "limes._threads",
     "suggest_design": "limes._explainers.tables.suggestion",
     "summary": "limes._diagnostics.summary",
@@ -45,12 +47,13 @@ _HOME = {
 __all__ = ["__version__", *sorted(_HOME)]
 
 if TYPE_CHECKING:
-    from limes import designs, evaluate, exceptions, models, scale, theory
+    from limes import designs, evaluate, exceptions, models, scale, serve, theory
     from limes._diagnostics.diagnosis import diagnose
     from limes._diagnostics.summary import summary
     from limes._explainers.composite import CompositeExplainer
     from limes._explainers.image import ImageExplainer, ImagePart
     from limes._explainers.series import SeriesExplainer, SeriesPart
+    from limes._explainers.tables.compiled import CompiledExplainer
     from limes._explainers.tables.part import TablePart
     from limes._explainers.tables.suggestion import suggest_design
     from limes._explainers.tabular import TabularExplainer

@@ -405,7 +405,7 @@ class ForestExpectation(ProductExpectation):
         points, starts, missing = self._searched
         places = np.empty(x.shape, dtype=np.int64)
         # an indicator is 1 at -inf where it is 1 at the smallest number
-        values = np.maximum(x, -LARGEST)
+        values = np.ascontiguousarray(np.maximum(x, -LARGEST))
         _kernels.locate(values, points, starts, np.zeros(x.shape[1], dtype=np.bool_), missing, places)
         return (places + (1 + self.start[:-1])).astype(np.uint32)
 

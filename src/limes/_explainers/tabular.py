@@ -30,6 +30,7 @@ from limes._explainers.results import (
     with_contributions,
     without_coefficients,
 )
+from limes._explainers.tables.compiled import CompiledExplainer
 from limes._explainers.tables.fits import exact_account
 from limes._explainers.tables.laws import TabularOptions
 from limes._explainers.tables.model import TabularModel
@@ -395,6 +396,28 @@ class TabularExplainer(Described):
         [3.0]
         """
         return self._answered(X, ACCOUNT, ids=ids, progress=progress, workers=workers)
+
+    def compiled(self) -> CompiledExplainer:
+        """A function from one row, or a few, to contributions as plain arrays, for services.
+
+        See `limes.CompiledExplainer`: one row of 300 boosted trees takes a quarter of a millisecond. It is of
+        the model as it is now.
+
+        Examples
+        --------
+        >>> import limes
+        >>> import numpy as np
+        >>> from sklearn.linear_model import Ridge
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> explain = limes.TabularExplainer(Ridge(alpha=0).fit(X, [0, 2, 1, 3]), X).compiled()
+        >>> explain([1.0, 1.0]).values.round(9).tolist()
+        [[0.5, 1.0]]
+        """
+        model, _, _ = self._looked_at(self._background.decode(few_rows(self._background.matrix)))
+        other = copy(self)
+        # a row that is refused is an error, and not left out
+        vars(other).update(_errors="raise")
+        return CompiledExplainer(other, model)
 
     @property
     def _request(self) -> Request:

@@ -308,10 +308,24 @@ class RefitDetector:
         """Return whether a model that is asked itself answers a few rows as before."""
         return self.witnesses is None or self.witnesses.repeat()
 
-    def agrees(self, rows: Floats, answers: Floats | None = None, by: Predict | None = None) -> bool:
+    def asked_beside(self, by: Predict) -> Floats | None:
+        """Rows that `agrees` asks about beside those of a call, if it asks ``by``; else None."""
+        sources = (self.ask, self.predict)
+        if None in sources or self._recorded.complete or self.background is None or by not in sources:
+            return None
+        return self._beside(self.background)
+
+    def agrees(
+        self,
+        rows: Floats,
+        answers: Floats | None = None,
+        by: Predict | None = None,
+        also: Floats | None = None,
+    ) -> bool:
         """Return whether model and form agree at explained rows, if the state may hide a new fit.
 
-        ``answers`` are those at all rows, if the caller has them, and ``by`` the function that returned them.
+        ``answers`` are those at all rows, if the caller has them, and ``by`` the function that returned them;
+        ``also`` are its answers at the rows `asked_beside` these.
         """
         if self.ask is None or self.predict is None or self._recorded.complete:
             return True
@@ -321,7 +335,7 @@ class RefitDetector:
         expected, computed = (
             source(both)
             if answers is None or by != source
-            else np.concatenate([few_rows(answers), source(more)])
+            else np.concatenate([few_rows(answers), source(more) if also is None else also])
             for source in (self.ask, self.predict)
         )
         if expected.shape != computed.shape:

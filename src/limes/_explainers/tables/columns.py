@@ -198,7 +198,7 @@ def _distinct(values: Objects, name: str) -> tuple[list[Any] | None, bool]:
         seen = dict.fromkeys(values.tolist())
     except TypeError as error:
         raise unreadable(f"column {name!r}", "object with lists in its cells") from error
-    present = [value for value in seen if not _is_missing(value)]
+    present = [value for value in seen if not is_missing(value)]
     return present, len(present) < len(seen)
 
 
@@ -284,7 +284,7 @@ def _looked_up(column: TableColumn, values: Objects, where: str) -> Floats:
 
 
 def _code(column: TableColumn, value: Any) -> float | None:
-    if _is_missing(value):
+    if is_missing(value):
         return np.nan
     if column.coded:
         return None if _is_rounded(column, value) else column.codes.get(value)
@@ -304,10 +304,10 @@ def _blank(values: Objects) -> Bools:
         return np.asarray(np.isnat(values))
     if values.dtype.kind in "iuf":
         return np.isnan(values)
-    return np.array([_is_missing(value) for value in values.tolist()], dtype=np.bool_)
+    return np.array([is_missing(value) for value in values.tolist()], dtype=np.bool_)
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 

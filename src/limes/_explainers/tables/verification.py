@@ -165,8 +165,11 @@ class BoundTable(VerifiedForm):
         """
         if not (self.detector.same_state() and self.detector.repeats()):
             return None
-        answers = self.predict_all(rows)
-        return answers if self.detector.agrees(rows, answers, by=self.predict) else None
+        # one call of the model: of one row most of its time is the call
+        more, n = self.detector.asked_beside(self.predict), len(rows)
+        both = self.predict_all(rows if more is None else np.concatenate([rows, more]))
+        answers, also = both[:n], None if more is None else both[n:]
+        return answers if self.detector.agrees(rows, answers, by=self.predict, also=also) else None
 
     def check_current(self) -> None:
         """Raise an InputError if the model, which is asked itself, was fitted again since."""
@@ -394,11 +397,7 @@ class TableVerification:
         direct = direct_question(verified.model, output.method) if self.table.is_plain else None
         if direct is None:
             return ask
-
-        def answer(rows: Floats) -> Floats:
-            return output.pick(direct(self.table.as_model_takes(rows)))
-
-        rows = few_rows(self.table.matrix)
+        rows, answer = few_rows(self.table.matrix), partial(_direct_answers, direct, self.table, output)
         return answer if np.array_equal(answer(rows), ask(rows)) else ask
 
     def _margin_control(self) -> Control | None:
@@ -419,6 +418,10 @@ class TableVerification:
             if control == "margin":
                 raise
             return None
+
+
+def _direct_answers(direct: Predict, table: Table, output: Output, rows: Floats) -> Floats:
+    return output.pick(direct(table.as_model_takes(rows)))
 
 
 # -- rows on which form and model are compared ---------------------------------------------------------------

@@ -186,8 +186,11 @@ def _direct(model: Any, method: str) -> Predict:
         threads = int(cpu_count(only_physical_cores=True))
     elif threads < 0:
         threads = max(int(cpu_count()) + 1 + threads, 1)
-    is_margin = method == "decision_function"
-    return lambda rows: np.asarray(model.booster_.predict(rows, raw_score=is_margin, num_threads=threads))
+    return partial(_answers, model, method == "decision_function", threads)
+
+
+def _answers(model: Any, is_margin: bool, threads: int, rows: Floats) -> Floats:
+    return np.asarray(model.booster_.predict(rows, raw_score=is_margin, num_threads=threads))
 
 
 METHODS: Methods = {
