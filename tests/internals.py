@@ -75,6 +75,7 @@ NAMES = {
     "limes._explainers.answers": "LINKS:network_links",
     "limes._explainers.backgrounds": "BackgroundAnswers",
     "limes._explainers.options": "METHODS",
+    "limes._explainers.tables.fits": "TableFits",
     "limes._explainers.verified_form": "TABLE_DRAWS check_draws product_rows",
     "limes._explainers.results": "misleading_surrogates odd_probabilities sampling_warnings",
     "limes._explainers.series": "_FILLS:series_fills _SEGMENTATIONS:series_segmentations",

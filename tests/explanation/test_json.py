@@ -4,8 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import RandomForestRegressor
 
-from internals import Explanation
+import limes
+from internals import Explanation, TableFits
 from limes.exceptions import InputError
 from samples import explanation
 
@@ -111,3 +114,38 @@ def test_a_binary_file_is_no_explanation(tmp_path):
     path.write_bytes(b"\x80\x04\x95\xff")
     with pytest.raises(InputError, match="to_json wrote"):
         Explanation.read_json(path)
+
+
+@pytest.mark.parametrize("of", ["both", "contributions", "coefficients"])
+def test_without_a_fit_no_effects_are_computed(of, monkeypatch):
+    X, y = load_diabetes(return_X_y=True)
+    explainer = limes.TabularExplainer(
+        RandomForestRegressor(3, random_state=0).fit(X, y), X, contributions=of != "coefficients"
+    )
+    explain = explainer.contributions if of == "contributions" else explainer
+    whole, explanation = explain(X[:2]), explain(X[:2])
+    expected = json.loads(whole.to_json())
+
+    def fail(*_, **__):
+        raise AssertionError("R² or effects were computed")
+
+    monkeypatch.setattr(TableFits, "fidelities", fail)
+    monkeypatch.setattr(TableFits, "additive", fail)
+    text = explanation.to_json(fit=False)
+    monkeypatch.undo()
+    content = json.loads(text)
+    assert content["fidelity"] is content["fidelity_errors"] is None
+    left_out = {"fidelity", "fidelity_errors", "row_warnings", "row_warning_kinds"}
+    assert {k: v for k, v in content.items() if k not in left_out} == {
+        k: v for k, v in expected.items() if k not in left_out
+    }
+    again = limes.Explanation.from_json(text)
+    if of != "coefficients":
+        np.testing.assert_array_equal(again.contributions.values, whole.contributions.values)
+    if of != "contributions":
+        np.testing.assert_array_equal(again.coefficients.values, whole.coefficients.values)
+        assert np.isnan(again.fidelity).all()
+        assert np.isinf(again.coefficients.fidelity_errors).all()
+        assert "nan" not in str(again.coefficients)
+    # what the first call left out, later ones have
+    assert json.loads(explanation.to_json()) == expected

@@ -621,9 +621,22 @@ class Explanation(Page):
         """
         return drawer("exports").to_frame(self, backend, of or leading(self))
 
-    def to_json(self, path: str | Path | None = None) -> str:
-        """Return strictly valid JSON, and write it to `path` if given; see `limes._explanation.json`."""
-        return write_text(json.dumps(self._fields()), path)
+    def to_json(self, path: str | Path | None = None, *, fit: bool = True) -> str:
+        """Return strictly valid JSON, and write it to `path` if given; see `limes._explanation.json`.
+
+        Without ``fit`` R² is left out, and so are warnings that follow from effects: of LIME's coefficients
+        these take most of the time. In an explanation that is read from such a text it is NaN, with an
+        infinite error.
+
+        Examples
+        --------
+        >>> import limes
+        >>> X = [[0.0], [1.0], [2.0], [3.0]]
+        >>> explanation = limes.TabularExplainer(lambda X: X[:, 0], X)([[1.0]])
+        >>> limes.Explanation.from_json(explanation.to_json(fit=False)).fidelity
+        array([nan])
+        """
+        return write_text(json.dumps(self._fields(fit=fit)), path)
 
     def to_html(
         self,
@@ -754,7 +767,7 @@ class Explanation(Page):
         InputError
             The text is damaged, of an unknown format or version, or a path, for which there is `read_json`.
         """
-        return cls(**nested(json.loads(json.checked_text(text), *_FLAT)))
+        return cls(**nested(_with_unknown_fit(json.loads(json.checked_text(text), *_FLAT))))
 
     @classmethod
     def read_json(cls, path: str | Path) -> Self:
@@ -765,7 +778,8 @@ class Explanation(Page):
         InputError
             The file cannot be read, or `from_json` refuses its text.
         """
-        return cls(**nested(json.loads(json.read_text(path), *_FLAT, f"The file {path}")))
+        fields = json.loads(json.read_text(path), *_FLAT, f"The file {path}")
+        return cls(**nested(_with_unknown_fit(fields)))
 
     def to_shap(
         self,
@@ -803,14 +817,14 @@ class Explanation(Page):
         # through the constructor: arrays that were merely unpickled would be writable
         return partial(from_fields, **self._fields()), ()
 
-    def _fields(self) -> dict[str, Any]:
+    def _fields(self, *, fit: bool = True) -> dict[str, Any]:
         """What JSON holds: the fields, with those of the coefficients among them."""
         account = account_at(self, range(len(self))) if leading(self) == "contributions" else None
         names = [name for name in _stored_names(type(self)) if name not in READINGS]
-        fields = {name: getattr(self, name) for name in names}
+        fields = {name: getattr(self, name) if fit else vars(self)[name] for name in names}
         coefficients = dict.fromkeys(_OF_COEFFICIENTS)
         if requested(self, "coefficients") is not None:
-            _ = self.fidelity  # is stored
+            _ = self.fidelity if fit else None  # is stored
             coefficients = {name: self.coefficients.stored[name] for name in _OF_COEFFICIENTS}
         return {
             **coefficients,
@@ -866,6 +880,14 @@ _FLAT = (
     (*_OF_COEFFICIENTS, *(n for n in _stored_names(Explanation) if n not in READINGS), "account"),
     {**COEFFICIENT_AXES, **ARRAYS},
 )
+
+
+def _with_unknown_fit(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of JSON, with R² that is not known where it was left out."""
+    if fields["values"] is None or fields["fidelity"] is not None:
+        return dict(fields)
+    unknown = np.full(np.shape(fields["intercepts"]), np.nan)
+    return {**fields, "fidelity": unknown, "fidelity_errors": np.full_like(unknown, np.inf)}
 
 
 def nested(fields: Mapping[str, Any]) -> dict[str, Any]:
