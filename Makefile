@@ -62,8 +62,8 @@ test-install:
 BRIDGES := .venv-bridges
 test-bridges:
 	test -x $(BRIDGES)/bin/python || $(PYTHON) -m venv $(BRIDGES)
-	$(BRIDGES)/bin/pip install --quiet --editable '.[bridges]' pytest
-	PYTHONWARNINGS=ignore $(BRIDGES)/bin/pytest -p no:dash tests/test_bridges.py
+	$(BRIDGES)/bin/pip install --quiet --editable '.[bridges]' pytest hypothesis
+	PYTHONWARNINGS=ignore $(BRIDGES)/bin/pytest -p no:dash tests/test_bridges.py tests/test_serving_page.py
 
 # The same as on other processors: their BLAS kernels, numpy features and paths of the compiled kernels.
 test-processors: $(INSTALLED)

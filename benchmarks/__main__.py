@@ -22,6 +22,7 @@ PARTS = {
     "pool_coverage": ("seeds", "cases"),
     "one_row": ("rounds", "cases"),
     "first_row": ("rounds", "cases"),
+    "serving": ("rounds", "cases"),
     "joint": ("cases",),
     "contributions_sampled": ("seeds", "cases"),
     "coverage": ("seeds", "cases"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -27,7 +28,7 @@ from limes.serve import Batcher, BusyError
 X, Y = load_diabetes(return_X_y=True, as_frame=True)
 MODEL = RandomForestRegressor(10, max_depth=5, random_state=0).fit(X, Y)
 EXPLAIN = limes.TabularExplainer(MODEL, X).compiled()
-APP = Path(__file__).parents[1] / "examples" / "serving"
+PAGE = (Path(__file__).parents[1] / "docs" / "serving.md").read_text(encoding="utf-8")
 
 
 class Slow:
@@ -165,21 +166,23 @@ def test_other_options_are_refused(explain, options, text):
         Batcher(explain, **options)
 
 
-# -- the example of the documentation ------------------------------------------------------------------------
+# -- the page of the documentation ---------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """Two processes of the example's service."""
+    """Two processes of the service of the page "Explain each decision online"."""
     folder = tmp_path_factory.mktemp("service")
     joblib.dump(EXPLAIN, folder / "explain.joblib")
+    (app,) = (block for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "Starlette(" in block)
+    (folder / "app.py").write_text(app, encoding="utf-8")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "uvicorn", "app:app", "--port", str(port), "--workers", "2"]
     environment = {**os.environ, "EXPLAINER": str(folder / "explain.joblib")}
     with (folder / "log").open("w") as log:
-        process = subprocess.Popen(command, cwd=APP, env=environment, stdout=log, stderr=log)
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
     try:
         address, until = f"http://127.0.0.1:{port}/explain", monotonic() + 90
         while True:
@@ -196,7 +199,7 @@ def server(tmp_path_factory):
         process.wait(30)
 
 
-def test_the_example_answers_concurrent_clients(server):
+def test_the_pages_service_answers_concurrent_clients(server):
     def ask(i):
         response = httpx.post(server, json=X.iloc[i].to_dict(), headers={"X-Case": str(i)}, timeout=60)
         assert response.status_code == 200, response.text
@@ -214,7 +217,7 @@ def test_the_example_answers_concurrent_clients(server):
 
 
 @pytest.mark.parametrize("content", [b"{", b"[1, 2]", b'{"age": 1}', b'"text"', b"null", b"3"])
-def test_the_example_refuses_what_is_no_row(server, content):
+def test_the_pages_service_refuses_what_is_no_row(server, content):
     response = httpx.post(server, content=content, timeout=60)
     assert response.status_code == 422
     assert response.json()["error"]

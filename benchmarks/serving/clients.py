@@ -1,0 +1,57 @@
+"""Concurrent clients of a service, in one process."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from typing import Any
+
+import httpx
+import numpy as np
+
+
+def free_port() -> int:
+    """A port of this machine that nothing listens to."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def wait_for(address: str, body: dict[str, Any], seconds: float = 120.0) -> None:
+    """Ask until the service answers."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            httpx.post(address, json=body, timeout=10).raise_for_status()
+        except httpx.TransportError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.2)
+        else:
+            return
+
+
+def measure(address: str, body: dict[str, Any], clients: int, requests: int) -> dict[str, float]:
+    """Milliseconds of requests by so many clients at once, each of which asks again when it is answered."""
+    return asyncio.run(_measure(address, body, clients, requests))
+
+
+async def _measure(address: str, body: dict[str, Any], clients: int, requests: int) -> dict[str, float]:
+    seconds: list[float] = []
+    limits = httpx.Limits(max_connections=clients, max_keepalive_connections=clients)
+    async with httpx.AsyncClient(timeout=60, limits=limits) as client:
+
+        async def ask(count: int) -> None:
+            for _ in range(count):
+                start = time.perf_counter()
+                (await client.post(address, json=body)).raise_for_status()
+                seconds.append(time.perf_counter() - start)
+
+        await asyncio.gather(*(ask(10) for _ in range(clients)))
+        seconds.clear()
+        start = time.perf_counter()
+        await asyncio.gather(*(ask(requests // clients) for _ in range(clients)))
+        whole = time.perf_counter() - start
+    p50, p99 = np.quantile(seconds, [0.5, 0.99])
+    return {"p50": 1e3 * float(p50), "p99": 1e3 * float(p99), "a second": len(seconds) / whole}
