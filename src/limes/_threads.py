@@ -279,7 +279,7 @@ class LRUCache(Generic[K, V]):
 
     def __init__(self, most: int, largest: int | None = None) -> None:
         self._most, self._largest = most, largest
-        self._lock = Lock()
+        self._lock, self._total = Lock(), 0
         self._values: OrderedDict[K, tuple[V, int]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -298,21 +298,30 @@ class LRUCache(Generic[K, V]):
         self.put(key, value, size(value))
         return value
 
+    def find(self, key: K) -> V | None:
+        """The value of a key, None if it is missing."""
+        with self._lock:
+            if key not in self._values:
+                return None
+            self._values.move_to_end(key)
+            return self._values[key][0]
+
     def put(self, key: K, value: V, size: int = 0) -> None:
         with self._lock:
+            self._total += size - self._values.pop(key, (None, 0))[1]
             self._values[key] = (value, size)
-            self._values.move_to_end(key)
             while len(self._values) > 1 and self._is_full:
-                self._values.popitem(last=False)
+                self._total -= self._values.popitem(last=False)[1][1]
 
     def take(self, key: K) -> V | None:
         with self._lock:
-            return self._values.pop(key, (None, 0))[0]
+            value, size = self._values.pop(key, (None, 0))
+            self._total -= size
+            return value
 
     @property
     def _is_full(self) -> bool:
-        too_large = self._largest is not None and sum(s for _, s in self._values.values()) > self._largest
-        return too_large or len(self._values) > self._most
+        return len(self._values) > self._most or (self._largest is not None and self._total > self._largest)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LRUCache, (self._most, self._largest)

@@ -206,3 +206,11 @@ def test_recent_keeps_what_was_used_last_and_no_more_than_it_may():
     assert recent.take("d") == 5
     recent.put("e", 6, 1000)
     assert recent.take("e") == 6
+    # the sum of bytes follows what is put in the place of others, and taken
+    for _ in range(20):
+        recent.put("f", 7, 60)
+        recent.put("g", 8, 40)
+        assert len(recent) == 2
+        assert recent.find("f") == 7
+        assert recent.take("g") == 8
+        assert recent.find("g") is None

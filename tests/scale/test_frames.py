@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 import limes
 from effort import repeats
-from internals import ForestExpectation
+from internals import ForestExpectation, TableFits
 from limes.exceptions import InputError
 from limes.scale import explain_frame
 
@@ -97,6 +97,44 @@ def test_rows_in_the_same_cells_are_computed_once_however_cut(table, monkeypatch
     for _ in range(2):
         joined(table[0], explainer, 7)
     assert len(computed) == len(set(computed)) < len(table[0])
+
+
+def test_without_a_fit_the_other_columns_are_the_same_and_no_effect_is_computed(table, monkeypatch):
+    explainer = limes.TabularExplainer(RandomForestRegressor(8, random_state=0).fit(*table), table[0])
+    whole = explain_frame(explainer, table[0])
+    for name in ("fidelities", "additive", "additive_numbers"):
+        monkeypatch.setattr(TableFits, name, None)
+    result = explain_frame(explainer, table[0], fit=False)
+    fits = ["fidelity", "additive_fidelity"]
+    assert [*result] == [name for name in whole if name not in fits]
+    pd.testing.assert_frame_equal(
+        result.drop(columns="warnings"), whole.drop(columns=["warnings", *fits]), check_exact=True
+    )
+    # those that follow from effects are left out
+    codes = [{*text.split(", ")} for text in whole["warnings"]]
+    assert [{*text.split(", ")} - {""} for text in result["warnings"]] == [
+        its - {"", "combinations", "hidden effect"} for its in codes
+    ]
+    assert {"hidden effect", "combinations"} & set.union(*codes)
+
+
+def test_fits_of_rows_in_the_same_cells_are_computed_once_however_cut(table, monkeypatch):
+    explainer = limes.TabularExplainer(RandomForestRegressor(8, random_state=0).fit(*table), table[0])
+    expected, patterns = explain_frame(explainer, table[0]), []
+    rows_at = TableFits._rows_at
+
+    def counting(self, positions):
+        patterns.extend(self.cells[row].tobytes() for row in positions)
+        return rows_at(self, positions)
+
+    fresh = limes.TabularExplainer(explainer._explained, table[0])
+    monkeypatch.setattr(TableFits, "_rows_at", counting)
+    for _ in range(2):
+        result = joined(table[0], fresh, 5)
+    # once for the surrogate's R², once for effects
+    assert len(patterns) == 2 * len({*patterns}) < 2 * len(table[0])
+    for name in ("fidelity", "additive_fidelity"):
+        np.testing.assert_array_equal(result[name], expected[name])
 
 
 def test_sampled_rows_are_the_same_however_cut(table):

@@ -434,6 +434,13 @@ def explain_table(
             show_default=False,
         ),
     ] = None,
+    fit: Annotated[
+        bool,
+        typer.Option(
+            "--fit/--no-fit",
+            help="R² of LIME's surrogate and of whole effects, and the warnings that follow from these.",
+        ),
+    ] = True,
     engine: Annotated[str, typer.Option(help="local, dask or spark.")] = "local",
     scheduler: Annotated[
         str | None, typer.Option(help="Address of a running cluster; default: workers on this machine.")
@@ -523,6 +530,7 @@ def explain_table(
                 keys=key or [],
                 contributions="auto" if contributions is None else contributions,
                 outputs="all" if are_all else "shown",
+                fit=fit,
                 rows_per_part=rows_per_part,
                 engine=engine,
                 cluster=cluster,

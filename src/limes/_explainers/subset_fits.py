@@ -139,6 +139,9 @@ class SubsetFits:
 
     hidden: ClassVar[None] = None  # a feature has two cells, and its coefficient is its effect
 
+    def additive_numbers(self, rows: Sequence[int]) -> list[tuple[Floats, Floats, Floats | None]]:
+        return [(*fit.r_squared, fit.hidden) for fit in self.additive(rows)]
+
     def additive(self, rows: Sequence[int]) -> list[SubsetFits]:
         return [self for _ in rows]
 

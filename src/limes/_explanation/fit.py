@@ -294,6 +294,10 @@ class RowFits(Protocol):
         """Compute effects of rows together."""
         ...
 
+    def additive_numbers(self, rows: Sequence[int]) -> Sequence[tuple[Floats, Floats, Floats | None]]:
+        """R² of all effects of rows, its standard errors, (k,) each, and which are hidden: see `RowFit`."""
+        ...
+
     def pairs(self, row: int, output: int, top: int, columns: Sequence[int]) -> Sequence[PairEffect]:
         """The pairs of these columns that explain most beyond the effects, at most ``top``, largest first."""
         ...
@@ -384,17 +388,17 @@ class Fit:
 
     def additive(self) -> tuple[Floats, Floats]:
         """R² of all effects together and its standard errors, (n,) or (n, k) each."""
-        return self._stacked([fit.r_squared for fit in self.make().additive(self.rows.tolist())])
+        numbers = self.make().additive_numbers(self.rows.tolist())
+        return self._stacked([(value, error) for value, error, _ in numbers])
 
     def additive_at(self, places: Sequence[int]) -> Iterator[tuple[Floats, Floats, Floats]]:
         """The same of some rows and the chosen outputs, (k,) each, and which effects are hidden, (d, k)."""
         for start in range(0, len(places), ROWS_TOGETHER):
             rows = self.rows[list(places[start : start + ROWS_TOGETHER])].tolist()
-            for fit in self.make().additive(rows):
-                value, error = fit.r_squared
-                shape = len(self.features), len(self.outputs)
-                hidden = np.full(shape, np.nan) if fit.hidden is None else fit.hidden[self.features]
-                yield value[self.outputs], error[self.outputs], hidden[:, self.outputs]
+            nothing = np.full((len(self.features), len(self.outputs)), np.nan)
+            for value, error, its in self.make().additive_numbers(rows):
+                hidden = nothing if its is None else its[self.features][:, self.outputs]
+                yield value[self.outputs], error[self.outputs], hidden
 
     def effects(self, names: Names, outputs: Sequence[str], predictions: Floats) -> Effects:
         """Effects of the chosen columns, row by row and output by output, under these names.

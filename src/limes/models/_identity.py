@@ -290,7 +290,10 @@ class RefitDetector:
 
     def unchanged(self, rows: Floats) -> bool:
         """Return whether the model is the one that was read, as far as explained rows (n, d) show it."""
-        return self.same_state() and self.repeats() and self.agrees(rows)
+        if not (self.same_state() and self.repeats()):
+            return False
+        both = np.concatenate([few_rows(rows), self.beside(rows)])
+        return self.ask is None or not self._may_hide or self.agrees(both, self.ask(both), self.ask)
 
     @property
     def tolerated(self) -> Floats | float:
@@ -308,36 +311,23 @@ class RefitDetector:
         """Return whether a model that is asked itself answers a few rows as before."""
         return self.witnesses is None or self.witnesses.repeat()
 
-    def asked_beside(self, by: Predict) -> Floats | None:
-        """Rows that `agrees` asks about beside those of a call, if it asks ``by``; else None."""
-        sources = (self.ask, self.predict)
-        if None in sources or self._recorded.complete or self.background is None or by not in sources:
-            return None
-        return self._beside(self.background)
+    def beside(self, rows: Floats) -> Floats:
+        """Rows (m, d) that `agrees` is to be asked about beside those of a call, as one may hide a new fit.
 
-    def agrees(
-        self,
-        rows: Floats,
-        answers: Floats | None = None,
-        by: Predict | None = None,
-        also: Floats | None = None,
-    ) -> bool:
-        """Return whether model and form agree at explained rows, if the state may hide a new fit.
-
-        ``answers`` are those at all rows, if the caller has them, and ``by`` the function that returned them;
-        ``also`` are its answers at the rows `asked_beside` these.
+        They are more where the state is another one, which calls alone may have made.
         """
-        if self.ask is None or self.predict is None or self._recorded.complete:
+        if self.background is None or not self._may_hide:
+            return rows[:0]
+        return self.background[:: -(-len(self.background) // WITNESSES) if self._holds() else 1]
+
+    def agrees(self, rows: Floats, answers: Floats, by: Predict) -> bool:
+        """Return whether model and form agree at rows, if the state may hide a new fit.
+
+        ``answers`` are those at the rows, and ``by`` the function that returned them.
+        """
+        if not self._may_hide or self.ask is None or self.predict is None:
             return True
-        few = few_rows(rows)
-        more = few[:0] if self.background is None else self._beside(self.background)
-        both = np.concatenate([few, more])
-        expected, computed = (
-            source(both)
-            if answers is None or by != source
-            else np.concatenate([few_rows(answers), source(more) if also is None else also])
-            for source in (self.ask, self.predict)
-        )
+        expected, computed = (answers if by == its else its(rows) for its in (self.ask, self.predict))
         if expected.shape != computed.shape:
             return False
         # rows far from the background may have larger answers
@@ -349,12 +339,10 @@ class RefitDetector:
             self._state = state_of(self.model)
         return True
 
-    def _beside(self, background: Floats) -> Floats:
-        """Rows of the background that are asked beside those of a call, as one row may hide a new fit.
-
-        They are more where the state is another one, which calls alone may have made.
-        """
-        return background[:: -(-len(background) // WITNESSES) if self._holds() else 1]
+    @property
+    def _may_hide(self) -> bool:
+        """Whether the state may hide a new fit of a model that was read."""
+        return self.ask is not None and self.predict is not None and not self._recorded.complete
 
     @property
     def _recorded(self) -> ModelState:

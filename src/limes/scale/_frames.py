@@ -44,7 +44,7 @@ _LONGEST, _CUT = 200, 1000
 
 _FLOAT, _TEXT = nw.Float64(), nw.String()
 _METHODS = ("exact", "sampled")
-_FIT = {"surrogate": _FLOAT, "fidelity": _FLOAT, "additive_fidelity": _FLOAT}
+_FIT = {"fidelity": _FLOAT, "additive_fidelity": _FLOAT}
 _LAST = {"method": _TEXT, "warnings": _TEXT, "error": _TEXT}
 # Numbers of a column, by their names in the long layout; the wide one puts `WIDE` before the column's name.
 # With "contribution_error" there, columns "x" and "error_x" would give two columns of one name
@@ -79,6 +79,7 @@ def explain_frame(
     keys: Sequence[str] | None = None,
     contributions: Wanted = "auto",
     outputs: Outputs = "shown",
+    fit: bool = True,
 ) -> Any:
     """Explain every row of a frame; rows that fail carry an error message, the rest are explained.
 
@@ -100,6 +101,9 @@ def explain_frame(
         often again as for its coefficients. False: none.
     outputs
         "shown": of the probabilities of two classes those of the second, else all. "all".
+    fit
+        Whether the result has ``fidelity`` and ``additive_fidelity``, and ``warnings`` the codes that follow
+        from these, "combinations" and "hidden effect".
 
     Returns
     -------
@@ -162,7 +166,7 @@ def explain_frame(
         )
     check_choice("outputs", outputs, ("shown", "all"))
     account = account_of(explainer, contributions)
-    schema = schema_of(explainer, layout, account)
+    schema = schema_of(explainer, layout, account, fit=fit)
     try:
         table = nw.from_native(frame, eager_only=True)
     except nw.exceptions.DuplicateError:
@@ -184,7 +188,7 @@ def explain_frame(
         pieces = [*_explained(rows, explainer.reproducible, account, outputs)]
     good = [(positions, outcome) for positions, outcome in pieces if not isinstance(outcome, str)]
     errors = {int(positions[0]): outcome for positions, outcome in pieces if isinstance(outcome, str)}
-    groups = [_explained_lines(good, layout)] if good else []
+    groups = [_explained_lines(good, layout, fit=fit)] if good else []
     if errors or not good:
         texts = _Texts([*errors.values()], np.arange(len(errors)))
         groups.append(_Lines(np.array([*errors], dtype=np.int64), {"error": texts}))
@@ -238,7 +242,7 @@ def account_of(explainer: Explainer, contributions: Wanted) -> Account:
     return "all" if wanted else "none"
 
 
-def schema_of(explainer: Explainer, layout: str, account: Account) -> dict[str, Any]:
+def schema_of(explainer: Explainer, layout: str, account: Account, *, fit: bool) -> dict[str, Any]:
     """Columns of the result and their types, without the keys."""
     kinds = [*_OF_ACCOUNT[account], *_OF_COEFFICIENTS]
     if check_choice("layout", layout, ("wide", "long")) == "wide":
@@ -248,7 +252,7 @@ def schema_of(explainer: Explainer, layout: str, account: Account) -> dict[str, 
         cells = {"feature": _TEXT, "condition": _TEXT, **dict.fromkeys(kinds, _FLOAT)}
     base = {} if account == "none" else {"base": _FLOAT}
     rule = {"rule": _TEXT} if explainer._has_rules else {}  # noqa: SLF001
-    first = {"output": _TEXT, "prediction": _FLOAT, **_FIT}
+    first = {"output": _TEXT, "prediction": _FLOAT, "surrogate": _FLOAT, **(_FIT if fit else {})}
     return {**first, **base, "intercept": _FLOAT, **rule, **cells, **_LAST}
 
 
@@ -389,7 +393,7 @@ class _Lines(NamedTuple):
         return frame.with_columns(nulls).select([*schema])
 
 
-def _explained_lines(pieces: Sequence[tuple[Ints, _Explained]], layout: str) -> _Lines:
+def _explained_lines(pieces: Sequence[tuple[Ints, _Explained]], layout: str, *, fit: bool) -> _Lines:
     """The lines of rows, by their positions (n,) in the frame."""
     explanations = [piece.explanation for _, piece in pieces]
     first = explanations[0]
@@ -411,14 +415,14 @@ def _explained_lines(pieces: Sequence[tuple[Ints, _Explained]], layout: str) -> 
         "output": _Texts(first.output_names, np.tile(np.repeat(np.arange(k), times), n)),
         "prediction": np.repeat(predictions.ravel(), times),
         "surrogate": np.repeat(joined("surrogate_predictions").ravel(), times),
-        "fidelity": np.repeat(joined("fidelity").ravel(), times),
-        "additive_fidelity": np.repeat(
-            np.concatenate([additive_at(each)[0] for each in explanations]).ravel(), times
-        ),
-        "warnings": _codes(explanations, times),
+        "warnings": _codes(explanations, times, fit=fit),
         "intercept": np.repeat(joined("intercepts").ravel(), times),
         "method": _Texts(_METHODS, np.repeat(methods, k * times)),
     }
+    if fit:
+        additive = np.concatenate([additive_at(each)[0] for each in explanations])
+        columns["fidelity"] = np.repeat(joined("fidelity").ravel(), times)
+        columns["additive_fidelity"] = np.repeat(additive.ravel(), times)
     if "base" in accounts:
         columns["base"] = np.repeat(accounts.pop("base").ravel(), times)
     rules = [text for each in explanations if each.certificates for text in each.rules()]
@@ -440,15 +444,15 @@ def _explained_lines(pieces: Sequence[tuple[Ints, _Explained]], layout: str) -> 
     return _Lines(np.repeat(positions, k * times), columns)
 
 
-def _codes(explanations: Sequence[Explanation], times: int) -> _Texts:
-    """The codes of each row's and output's warnings, in their order."""
+def _codes(explanations: Sequence[Explanation], times: int, *, fit: bool) -> _Texts:
+    """The codes of each row's and output's warnings, in their order; of effects only with a ``fit``."""
     distinct: dict[str, int] = {}
     codes = [
         distinct.setdefault(
             ", ".join(dict.fromkeys(w.code for w in of_outputs(record, {output}))), len(distinct)
         )
         for each in explanations
-        for record in each.row_warnings
+        for record in (each.row_warnings if fit else vars(each)["row_warnings"])
         for output in each.output_names
     ]
     return _Texts([*distinct], np.repeat(np.array(codes, dtype=np.int64), times))

@@ -113,6 +113,7 @@ class Work:
     layout: str
     contributions: Wanted
     outputs: Outputs
+    fit: bool
 
     @property
     def keys(self) -> list[str]:
@@ -195,6 +196,7 @@ class Work:
 
     def _lines(self, rows: pa.Table) -> pa.Table:
         options: dict[str, Any] = {"contributions": self.contributions, "outputs": self.outputs}
+        options["fit"] = self.fit
         table: pa.Table = explain_frame(self.explainer, rows, self.layout, **options)
         return table
 
@@ -367,6 +369,7 @@ def explain_files(
     keys: Sequence[str] = (),
     contributions: Wanted = "auto",
     outputs: Outputs = "shown",
+    fit: bool = True,
     rows_per_part: int = 50_000,
     engine: str = "local",
     cluster: Cluster = THIS_PROCESS,
@@ -401,7 +404,7 @@ def explain_files(
     source.refuse_output(folder.path)
     account = account_of(explainer, contributions)
     shape: dict[str, Any] = {"layout": layout, "keys": list(keys), "rows_per_part": step}
-    shape |= {"contributions": account, "outputs": outputs}
+    shape |= {"contributions": account, "outputs": outputs} | ({} if fit else {"fit": False})
     if keys and source.is_csv:
         shape["keys_are"] = "text"
     increment = None if since is None else Increment.of(source, since, folder.path)
@@ -409,11 +412,11 @@ def explain_files(
     if increment is not None:
         source, chain = increment.rest(source), {"since": increment.record}
     run = {**run, "input": source.fingerprint, **chain, "output": shape}
-    check_keys(keys, {"row": None, **schema_of(explainer, layout, account)})
+    check_keys(keys, {"row": None, **schema_of(explainer, layout, account, fit=fit)})
     check_columns("the table", source.schema.names, [*keys, *explainer.feature_names])
     features = pa.schema([source.schema.field(name) for name in explainer.feature_names])
     key_schema = source.schema_of_keys(keys)
-    work = Work(explainer, folder, run_name(run), features, key_schema, layout, contributions, outputs)
+    work = Work(explainer, folder, run_name(run), features, key_schema, layout, contributions, outputs, fit)
     with folder.opened(run) as finished:
         likely = source.likely_rows * (_CSV_SLACK if source.is_csv else 1)
         limit = _ErrorLimit(work, check_share("max_errors", max_errors), likely)

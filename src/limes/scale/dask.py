@@ -59,6 +59,7 @@ def explain(
     keys: Sequence[str],
     contributions: Wanted = "auto",
     outputs: Outputs = "shown",
+    fit: bool = True,
 ) -> DataFrame:
     """Explain every row of a Dask dataframe, lazily: `limes.scale.explain_frame` of each partition.
 
@@ -72,7 +73,7 @@ def explain(
         "wide": a line a row and output. "long": a line a row, output and feature.
     keys
         Columns that identify rows, copied to the result: partitions do not know which rows precede theirs.
-    contributions, outputs
+    contributions, outputs, fit
         As for `limes.scale.explain_frame`.
 
     Returns
@@ -104,7 +105,7 @@ def explain(
     explainer, table = in_order(explainer, table, "limes.scale.dask.explain(explainer, table)")
     if not keys:
         raise InputError("pass keys: columns that identify rows, as partitions do not number theirs")
-    options: dict[str, Any] = {"contributions": contributions, "outputs": outputs}
+    options: dict[str, Any] = {"contributions": contributions, "outputs": outputs, "fit": fit}
     meta = explain_frame(explainer, make_meta(table), layout, keys=keys, **options)
     options["keys"] = [*keys]
     shared = delayed(explainer, traverse=False)

@@ -144,6 +144,7 @@ def explain(
     keys: Sequence[str],
     contributions: Wanted = "auto",
     outputs: Outputs = "shown",
+    fit: bool = True,
 ) -> DataFrame:
     """Explain every row of a Spark data frame; rows that fail carry an error message.
 
@@ -161,7 +162,7 @@ def explain(
         "wide": a line a row and output. "long": a line a row, output and feature.
     keys
         Columns that identify rows, as Spark does not number them. At least one.
-    contributions, outputs
+    contributions, outputs, fit
         As for `limes.scale.explain_frame`.
 
     Returns
@@ -187,7 +188,7 @@ def explain(
     explainer, df = in_order(explainer, df, "limes.scale.spark.explain(explainer, df)")
     if not keys:
         raise InputError("pass keys: columns that identify rows, as Spark does not number them")
-    schema = schema_of(explainer, layout, account_of(explainer, contributions))
+    schema = schema_of(explainer, layout, account_of(explainer, contributions), fit=fit)
     check_keys(keys, schema)
     check_columns("the table", df.columns, [*keys, *explainer.feature_names])
     load = _shipped(df, pickled(explainer))
@@ -199,9 +200,8 @@ def explain(
     def explained(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             rows = pa.Table.from_batches([batch]).rename_columns(names)
-            lines = explain_frame(
-                load(), rows, layout, keys=keys, contributions=contributions, outputs=outputs
-            )
+            options: dict[str, Any] = {"contributions": contributions, "outputs": outputs, "fit": fit}
+            lines = explain_frame(load(), rows, layout, keys=keys, **options)
             yield from lines.to_batches()
 
     from pyspark.sql.types import DoubleType, StringType, StructField, StructType

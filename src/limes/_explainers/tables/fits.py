@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -74,6 +74,8 @@ if TYPE_CHECKING:
     from limes.models.forms._base import Form
 
 T = TypeVar("T")
+# R² and its standard errors, (k,) each, and shares of hidden effects (d, k), None without any
+FitNumbers: TypeAlias = tuple[Floats, Floats, Floats | None]
 # Rows that are drawn from the law of one row
 _OWN_ROWS = 4096
 # Background rows whose answers tell the size of the model's
@@ -82,6 +84,8 @@ _SIZED = 256
 _TOGETHER = 1024
 # Rows of a call whose effects are cached
 _MOST_EFFECTS = 1000
+# Bytes of numbers of R² that are cached by pattern of cells, and of one entry beside its arrays
+_CACHED, _ENTRY = 1 << 27, 600
 # Number of pairs of columns up to which all are computed exactly; of more, those that rows of w rank highest
 _ALL_PAIRS, _CANDIDATES = 15, 4
 # Share of Var_w f that cells without rows may explain before an error of R² is unknown
@@ -180,6 +184,11 @@ class ReadForm:
     family: ProductFamily
     background: Floats  # (N, d), encoded
     seed: int
+    # whether moments have the same bits in any call, so that numbers that follow from them may be kept
+    keeps: bool = False
+    of_cells: LRUCache[tuple[str, bytes], FitNumbers | None] = field(
+        default_factory=lambda: LRUCache(_CACHED // _ENTRY, _CACHED), init=False
+    )
 
     @cached_property
     def unit(self) -> Floats:
@@ -235,8 +244,8 @@ class ReadForm:
         explained: Floats,
         curves: Callable[[], tuple[Floats, Floats]],
         residuals: Callable[[int], tuple[WeightedRows, Floats]],
-    ) -> tuple[Floats, Floats]:
-        """What of Var_w f is not explained, and its errors, (n, k) each.
+    ) -> tuple[Floats, Floats, Bools]:
+        """What of Var_w f is not explained, its errors, (n, k) each, and whether cells decide these, (n,).
 
         By a closed form, or by squares on the pool, for functions base + Σ_j curve_j(cell of x_j), or on rows
         drawn for each row.
@@ -250,12 +259,14 @@ class ReadForm:
             rest[pending], errors[pending], in_pool = self.pool.squares(
                 rows.cells[pending], curve[pending], base[pending]
             )
+        of_cells = np.full(len(rest), self.family.by_cell)
+        of_cells[pending[~in_pool]] = False
         for i in pending[~in_pool].tolist():
             weighted, unexplained = residuals(i)
             rest[i], errors[i] = weighted.mean(unexplained**2)
             unknown = weighted.miss(rows.gamma[i], rows.inclusion[i]) | weighted.few_decide(unexplained**2)
             errors[i, unknown] = np.inf
-        return rest, errors
+        return rest, errors, of_cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,6 +282,7 @@ class AdditiveFit:
     # rows of w with what the effects leave of f there, (m, k)
     residuals: Callable[[int], tuple[WeightedRows, Floats]]
     hidden: Floats | None = None  # (d, k), of exact effects
+    is_of_cells: bool = False  # whether the row's cells decide its numbers
 
     @cached_property
     def effects(self) -> RowEffects:
@@ -369,7 +381,8 @@ class TableFits(_Accounts):
     spent: Ints  # calls that each row rests on already, where one bound is set for all
     rests_on_pool: bool = True  # whether coefficients are asked for, too
     _walked: dict[int, RowContributions] = field(default_factory=dict, init=False)
-    _fidelities: dict[int, tuple[Floats, Floats]] = field(default_factory=dict, init=False)
+    _fidelities: dict[int, FitNumbers] = field(default_factory=dict, init=False)
+    _additive_numbers: dict[int, FitNumbers] = field(default_factory=dict, init=False)
     _additive: LRUCache[int, AdditiveFit] = field(default_factory=lambda: LRUCache(_MOST_EFFECTS), init=False)
 
     has_curves = True
@@ -385,9 +398,50 @@ class TableFits(_Accounts):
 
     def fidelities(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
         missing = [row for row in dict.fromkeys(rows) if row not in self._fidelities]
-        sampled = partial(_sampled_fidelities, self.fitted)
-        self._fidelities.update(self._computed(missing, self._fidelities_of, sampled))
-        return [self._fidelities[row] for row in rows]
+
+        def sampled(some: list[int]) -> Iterable[FitNumbers]:
+            return ((*numbers, None) for numbers in _sampled_fidelities(self.fitted, some))
+
+        read = partial(self._by_cells, "surrogate", self._fidelities_of)
+        self._fidelities.update(self._computed(missing, read, sampled))
+        return [self._fidelities[row][:2] for row in rows]
+
+    def additive_numbers(self, rows: Sequence[int]) -> list[FitNumbers]:
+        missing = [row for row in dict.fromkeys(rows) if row not in self._additive_numbers]
+
+        def numbers(some: list[int]) -> list[tuple[FitNumbers, bool]]:
+            return [((*fit.r_squared, fit.hidden), fit.is_of_cells) for fit in self.additive(some)]
+
+        read = partial(self._by_cells, "effects", numbers)
+        self._additive_numbers.update(
+            self._computed(missing, read, lambda some: [n for n, _ in numbers(some)])
+        )
+        return [self._additive_numbers[row] for row in rows]
+
+    def _by_cells(
+        self, kind: str, compute: Callable[[list[int]], Sequence[tuple[FitNumbers, bool]]], rows: list[int]
+    ) -> list[FitNumbers]:
+        """Numbers of rows, computed once for each pattern of cells, where a pattern decides them."""
+        form = self.form
+        if form is None or not form.keeps or not self.family.by_cell:
+            return [numbers for numbers, _ in compute(rows)]
+        keys = [(kind, self.cells[row].tobytes()) for row in rows]
+        known = {
+            key: numbers for key in dict.fromkeys(keys) if (numbers := form.of_cells.find(key)) is not None
+        }
+        first = {key: row for key, row in zip(keys[::-1], rows[::-1], strict=True) if key not in known}
+        alone = dict[int, FitNumbers]()
+        computed = compute([*first.values()]) if first else []
+        for (key, row), (numbers, is_of_cells) in zip(first.items(), computed, strict=True):
+            if is_of_cells:
+                known[key] = numbers
+                form.of_cells.put(key, numbers, _ENTRY + (0 if numbers[2] is None else numbers[2].nbytes))
+            else:
+                alone[row] = numbers
+        others = [row for key, row in zip(keys, rows, strict=True) if key not in known and row not in alone]
+        if others:
+            alone.update(zip(others, (numbers for numbers, _ in compute(others)), strict=True))
+        return [known[key] if key in known else alone[row] for key, row in zip(keys, rows, strict=True)]
 
     def additive(self, rows: Sequence[int]) -> list[AdditiveFit]:
         missing = [row for row in dict.fromkeys(rows) if row not in self._additive]
@@ -541,7 +595,7 @@ class TableFits(_Accounts):
             coef = coef * units[at][:, :, None]  # as Γ is already
         return FittedRows(self.family, at, x, coef, gamma, mean, inclusion, variance, cells)
 
-    def _fidelities_of(self, positions: list[int]) -> Iterable[tuple[Floats, Floats]]:
+    def _fidelities_of(self, positions: list[int]) -> list[tuple[FitNumbers, bool]]:
         assert self.form is not None  # noqa: S101 - these rows were not sampled
         form, rows = self.form, self._rows_at(positions)
         explained = rows.explained
@@ -551,10 +605,9 @@ class TableFits(_Accounts):
             weighted = form.rows(row)
             return weighted, weighted.residuals(row.mean, row.inclusion, row.coef)
 
-        rest, errors = form.rests(rows, explained, lambda: rows.curves, residuals)
-        return zip(
-            *_estimable(*r_squared(explained, explained + rest, _size(rows.mean), errors)), strict=True
-        )
+        rest, errors, of_cells = form.rests(rows, explained, lambda: rows.curves, residuals)
+        numbers = _estimable(*r_squared(explained, explained + rest, _size(rows.mean), errors))
+        return [((*its, None), bool(same)) for *its, same in zip(*numbers, of_cells, strict=True)]
 
     def _additive_of(self, positions: list[int]) -> Iterable[AdditiveFit]:
         assert self.form is not None  # noqa: S101 - these rows were not sampled
@@ -617,7 +670,7 @@ class TableFits(_Accounts):
             curves = sum(curve[cell] for curve, cell in zip(steps[i], weighted.cells, strict=True))
             return weighted, weighted.residuals(row.mean, row.inclusion, row.line) - curves
 
-        rest, errors = form.rests(rows, explained, lambda: (steps, rows.mean), residuals)
+        rest, errors, of_cells = form.rests(rows, explained, lambda: (steps, rows.mean), residuals)
         total = explained + rest
         additive, additive_errors = _estimable(*r_squared(explained, total, _size(rows.mean), errors))
         safe = np.where(total > 0, total, 1.0)
@@ -627,6 +680,7 @@ class TableFits(_Accounts):
         share = between * np.maximum(1.0 - SURE * errors / safe, 0.0)[:, None] / safe[:, None]
         hides = (share >= MATTERS) & (rows.explained_by(rows.coef) <= CAPTURED * between)
         hidden = np.where(hides, between / safe[:, None], np.nan)
+        has_hidden = hides.reshape(len(hides), -1).any(axis=1)
 
         def effects(i: int) -> RowEffects:
             each = counts[i].tolist()
@@ -642,7 +696,18 @@ class TableFits(_Accounts):
         computed = np.flatnonzero(~np.isnan(values).any(axis=(1, 2, 3))).tolist()
         r2 = [*zip(additive, additive_errors, strict=True)]
         return {
-            i: AdditiveFit(rows, i, totals[i], None, r2[i], effects, residuals, hidden[i]) for i in computed
+            i: AdditiveFit(
+                rows,
+                i,
+                totals[i],
+                None,
+                r2[i],
+                effects,
+                residuals,
+                hidden[i] if has_hidden[i] else None,
+                bool(of_cells[i]),
+            )
+            for i in computed
         }
 
 
@@ -795,6 +860,9 @@ class JointFits(_Accounts):
 
     def fidelities(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
         return _sampled_fidelities(self.fitted, rows)
+
+    def additive_numbers(self, rows: Sequence[int]) -> list[FitNumbers]:
+        return [(*fit.r_squared, fit.hidden) for fit in self.additive(rows)]
 
     def additive(self, rows: Sequence[int]) -> list[_JointRow]:
         return [_JointRow(self._at(row), self.cells[row]) for row in rows]

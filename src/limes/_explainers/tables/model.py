@@ -375,8 +375,9 @@ class TabularModel:
     def _read_form(self) -> ReadForm:
         form = self.bound.form
         assert form is not None  # noqa: S101 - the expectation is exact
+        seed = self.options.sampling.sampling.seed
         return ReadForm(
-            form, self.bound.expectation, self.family, self.table.matrix, self.options.sampling.sampling.seed
+            form, self.bound.expectation, self.family, self.table.matrix, seed, keeps=self.is_reproducible
         )
 
     @property

@@ -165,11 +165,14 @@ class BoundTable(VerifiedForm):
         """
         if not (self.detector.same_state() and self.detector.repeats()):
             return None
-        # one call of the model: of one row most of its time is the call
-        more, n = self.detector.asked_beside(self.predict), len(rows)
-        both = self.predict_all(rows if more is None else np.concatenate([rows, more]))
-        answers, also = both[:n], None if more is None else both[n:]
-        return answers if self.detector.agrees(rows, answers, by=self.predict, also=also) else None
+        # one call of the model, which takes most of the time of one row
+        beside, n = self.detector.beside(rows), len(rows)
+        answers = self.predict_all(np.concatenate([rows, beside]) if len(beside) else rows)
+        both, its = (
+            np.concatenate([few_rows(each[:n]), more])
+            for each, more in ((rows, beside), (answers, answers[n:]))
+        )
+        return answers[:n] if self.detector.agrees(both, its, self.predict) else None
 
     def check_current(self) -> None:
         """Raise an InputError if the model, which is asked itself, was fitted again since."""
