@@ -70,6 +70,7 @@ NAMES = {
     "limes._shapley.starts": "OccurringStarts ProductStarts",
     "limes._sampling.word_effects": "WordEffects has_word_effects",
     "limes._shapley.permutations": "ControlVariates PermutationSampler",
+    "limes._shapley.interventional": "Interventional",
     "limes._fidelity.weighted_rows": "JointEffects Total WeightedRows largest_pairs pair_estimate",
     "limes._explainers.superpixels": "filled filler _FILLS _SEGMENTATIONS",
     "limes._explainers.answers": "LINKS:network_links",

@@ -84,7 +84,8 @@ numbers = {"limes": of_limes.contributions.values[0], "shap": of_shap.values[0]}
 {name: float(abs(values - definition).max()) for name, values in numbers.items()}
 
 # %%
-# shap's values miss the definition here, and their sum misses the prediction by as much: where the two libraries differ, enumerate.
+# shap's values miss the definition here, and their sum misses the prediction by as much: where the two libraries differ, enumerate. And of a longer
+# background shap keeps 100 rows: :doc:`/explained/plot_6_background`.
 #
 # Names
 # -----
