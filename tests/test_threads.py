@@ -57,11 +57,11 @@ def threads_of(work, **options):
 
 def test_work_that_others_would_wait_for_stays_in_the_calling_thread(monkeypatch):
     monkeypatch.setattr(_threads, "WORKERS", 3)
-    here = {current_thread().name}
+    this_thread = {current_thread().name}
     assert len(threads_of(in_threads)) > 1
-    assert threads_of(in_threads, seconds=1e-3) == here
+    assert threads_of(in_threads, seconds=1e-3) == this_thread
     with in_this_thread():
-        assert threads_of(in_threads) == here
+        assert threads_of(in_threads) == this_thread
     assert len(threads_of(in_threads)) > 1
 
 

@@ -33,7 +33,7 @@ def wait_for(address: str, body: dict[str, Any], seconds: float = 120.0) -> None
 
 
 def measure(address: str, body: dict[str, Any], clients: int, requests: int) -> dict[str, float]:
-    """Milliseconds of requests by so many clients at once, each of which asks again when it is answered."""
+    """Milliseconds of requests by n clients at once, each of which asks again when it is answered."""
     return asyncio.run(_measure(address, body, clients, requests))
 
 

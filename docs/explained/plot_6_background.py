@@ -72,8 +72,8 @@ ax.set_xlabel("contribution")
 ax.legend()
 
 # %%
-# What to do
-# ----------
+# All rows, in both libraries
+# ---------------------------
 #
 # Pass ``shap.maskers.Independent(X, max_samples=len(X))`` in place of ``X``: shap then takes all rows, and a time that grows with them. limes takes all
 # rows anyway. What the background says is computed once, so that a row costs about the same with 100 rows as with 100,000.

@@ -43,7 +43,7 @@ def set_threads(count: int | None = None) -> None:
     Raises
     ------
     InputError
-        If it is no whole number from 1; if the variable is none, when limes first computes.
+        If it is no whole number from 1; of the variable, when limes first computes.
 
     Examples
     --------

@@ -75,8 +75,8 @@ class Batcher:
     >>> explainer = limes.TabularExplainer(Ridge(alpha=0).fit(X, [0, 2, 1, 3]), X)
     >>> with limes.serve.Batcher(explainer.compiled()) as batcher:
     ...     answers = [batcher.submit(row) for row in X]
-    ...     [answer.result().values.round(9).tolist()[0] for answer in answers]
-    [[-0.5, -1.0], [-0.5, 1.0], [0.5, -1.0], [0.5, 1.0]]
+    ...     [answer.result().predictions.round(9).tolist() for answer in answers]
+    [[0.0], [2.0], [1.0], [3.0]]
     """
 
     def __init__(
@@ -98,6 +98,11 @@ class Batcher:
 
     def submit(self, row: Any) -> Future[PlainContributions]:
         """Ask for the contributions of a row; the future has them, or the row's error.
+
+        Parameters
+        ----------
+        row
+            As ``CompiledExplainer`` takes it.
 
         Raises
         ------
@@ -121,7 +126,20 @@ class Batcher:
         return request.answer
 
     def __call__(self, row: Any, timeout: float | None = None) -> PlainContributions:
-        """Contributions of a row, waited for in this thread; a TimeoutError after ``timeout`` seconds."""
+        """Contributions of a row, waited for in this thread.
+
+        Parameters
+        ----------
+        row
+            As ``CompiledExplainer`` takes it.
+        timeout
+            Seconds to wait; None: as long as it takes.
+
+        Raises
+        ------
+        TimeoutError
+            If they take longer; and as `submit`, and the row's own error.
+        """
         answer = self.submit(row)
         try:
             return answer.result(timeout)
@@ -130,7 +148,20 @@ class Batcher:
             raise
 
     async def explain(self, row: Any, timeout: float | None = None) -> PlainContributions:
-        """Contributions of a row, awaited in asyncio's loop; a TimeoutError after ``timeout`` seconds."""
+        """Contributions of a row, awaited in asyncio's loop.
+
+        Parameters
+        ----------
+        row
+            As ``CompiledExplainer`` takes it.
+        timeout
+            Seconds to wait; None: as long as it takes.
+
+        Raises
+        ------
+        TimeoutError
+            If they take longer; and as `submit`, and the row's own error.
+        """
         # a request that was given up is not computed any more
         return await asyncio.wait_for(asyncio.wrap_future(self.submit(row)), timeout)
 
@@ -163,11 +194,13 @@ class Batcher:
         until = monotonic() + self._wait
         while request is not _END:
             requests.append(request)
-            left = until - monotonic()
+            remaining = until - monotonic()
             try:
                 if len(requests) == self._max_rows:
                     return requests, True
-                request = self._waiting.get(timeout=left) if left > 0 else self._waiting.get_nowait()
+                request = (
+                    self._waiting.get(timeout=remaining) if remaining > 0 else self._waiting.get_nowait()
+                )
             except Empty:
                 return requests, True
         return requests, False
@@ -179,7 +212,7 @@ class Batcher:
             return
         try:
             results: Sequence[Any] = self._explain.each([request.rows for request in wanted])
-        except BaseException as error:  # noqa: BLE001 - nobody waits for ever, and the next ones are answered
+        except BaseException as error:  # noqa: BLE001 - else their callers would wait for ever
             results = [error] * len(wanted)
         for request, result in zip(wanted, results, strict=True):
             if isinstance(result, BaseException):

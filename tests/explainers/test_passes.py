@@ -10,8 +10,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.ensemble import RandomForestRegressor
 
 import limes
-from internals import Interventional
-from limes import _kernels
+from internals import Interventional, _kernels
 
 X, Y = load_diabetes(return_X_y=True)
 X = X[:, [2, 8, 3, 0]]
@@ -123,18 +122,18 @@ def test_coefficients_alone_take_no_pass_of_contributions(n, passes):
 
 @pytest.mark.parametrize("n", SIZES)
 def test_a_function_is_asked_once_about_each_row_and_no_more_than_it_may_be(n):
-    asked = Counter()
+    calls = Counter()
 
     def model(rows):
-        asked.update(map(bytes, np.ascontiguousarray(rows)))
+        calls.update(map(bytes, np.ascontiguousarray(rows)))
         return rows[:, 0] * rows[:, 1]
 
     explainer = limes.TabularExplainer(model, X[:, :2], max_calls=64, rng=0)
     rows = X[10 : 10 + min(n, 21), :2]
     explainer.contributions(rows[:1], progress=False)
-    asked.clear()
+    calls.clear()
     explanation = explainer.contributions(rows, progress=False)
-    calls = int(explanation.contributions.calls.sum())
-    assert asked.total() <= 64 * len(rows)
+    counted = int(explanation.contributions.calls.sum())
+    assert calls.total() <= 64 * len(rows)
     # the predictions, what is counted, and the few inputs that show a new fit
-    assert calls <= asked.total() <= calls + len(rows) + 16
+    assert counted <= calls.total() <= counted + len(rows) + 16

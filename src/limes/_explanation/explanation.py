@@ -767,7 +767,7 @@ class Explanation(Page):
         InputError
             The text is damaged, of an unknown format or version, or a path, for which there is `read_json`.
         """
-        return cls(**nested(_with_unknown_fit(json.loads(json.checked_text(text), *_FLAT))))
+        return cls(**nested(json.loads(json.checked_text(text), *_FLAT)))
 
     @classmethod
     def read_json(cls, path: str | Path) -> Self:
@@ -778,8 +778,7 @@ class Explanation(Page):
         InputError
             The file cannot be read, or `from_json` refuses its text.
         """
-        fields = json.loads(json.read_text(path), *_FLAT, f"The file {path}")
-        return cls(**nested(_with_unknown_fit(fields)))
+        return cls(**nested(json.loads(json.read_text(path), *_FLAT, f"The file {path}")))
 
     def to_shap(
         self,
@@ -880,14 +879,6 @@ _FLAT = (
     (*_OF_COEFFICIENTS, *(n for n in _stored_names(Explanation) if n not in READINGS), "account"),
     {**COEFFICIENT_AXES, **ARRAYS},
 )
-
-
-def _with_unknown_fit(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of JSON, with R² that is not known where it was left out."""
-    if fields["values"] is None or fields["fidelity"] is not None:
-        return dict(fields)
-    unknown = np.full(np.shape(fields["intercepts"]), np.nan)
-    return {**fields, "fidelity": unknown, "fidelity_errors": np.full_like(unknown, np.inf)}
 
 
 def nested(fields: Mapping[str, Any]) -> dict[str, Any]:

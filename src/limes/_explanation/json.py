@@ -76,11 +76,15 @@ def loads(
     try:
         _check_depth(content)
         content["row_warnings"] = _warnings(content["row_warnings"], content.get(_KINDS))
-        return {
+        fields = {
             name: _shaped(name, content[name], shape, axes.get(name, "")) for name in names if name in content
         }
     except (KeyError, TypeError, ValueError) as problem:
         raise InputError(f"{where} is damaged ({problem}); write it again") from problem
+    if fields["values"] is not None and fields["fidelity"] is None:  # R² was left out, and is not known
+        unknown = np.full(np.shape(fields["intercepts"]), np.nan)
+        fields |= {"fidelity": unknown, "fidelity_errors": np.full_like(unknown, np.inf)}
+    return fields
 
 
 def _warnings(texts: list[list[str]], kinds: list[list[list[str]]] | None) -> Any:

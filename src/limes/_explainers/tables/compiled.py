@@ -46,13 +46,24 @@ class PlainContributions(NamedTuple):
     values : (n, d) or (n, d, k)
         φ_j of each column, in the order of `CompiledExplainer.feature_names`.
     predictions : (n,) or (n, k)
-        The model's, to the rounding of its own sums (about 1e-7 of a booster's, which adds in single
-        precision).
+        The model's, but for the rounding of its sums: about 1e-7 of a booster's, which adds in single
+        precision.
     warnings : n tuples of codes
         Codes of the rows' warnings, as of ``explanation.contributions.row_warnings``: "outside" where a value
         lies outside the background's range.
     standard_errors : as ``values``
         0 where exact.
+
+    Examples
+    --------
+    >>> import limes
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> explain = limes.TabularExplainer(Ridge(alpha=0).fit(X, [0, 2, 1, 3]), X).compiled()
+    >>> plain = explain(X)
+    >>> (plain.base_values + plain.values.sum(axis=1)).round(9).tolist()
+    [0.0, 2.0, 1.0, 3.0]
     """
 
     base_values: Floats
@@ -62,7 +73,13 @@ class PlainContributions(NamedTuple):
     standard_errors: Floats
 
     def rows(self, first: int, end: int) -> PlainContributions:
-        """Those of rows ``first`` to ``end`` - 1."""
+        """Those of some rows.
+
+        Parameters
+        ----------
+        first, end
+            Position of the first of them, and of the one after the last.
+        """
         base, values, predictions, warnings, errors = self
         return PlainContributions(
             base[first:end], values[first:end], predictions[first:end], warnings[first:end], errors[first:end]
@@ -76,21 +93,12 @@ class CompiledExplainer:
     and does not call a model that was read. It is of the model as that was read: after a new fit make
     another. Threads may share it, and it can be pickled, with the model and the background.
 
-    Parameters of a call
-    --------------------
-    rows
-        One row as a mapping, list, array, or Series, or a table of a few rows: a list of mappings or of
-        lists, an array (n, d), a frame.
-
-    Returns
-    -------
-    PlainContributions
-        Of n = 1 rows or more.
-
-    Raises
-    ------
-    InputError, ModelError
-        As ``explainer.contributions``.
+    Parameters
+    ----------
+    explainer
+        The explainer, which answers what is not ordinary.
+    model
+        What it has read of its model.
 
     Examples
     --------
@@ -100,12 +108,11 @@ class CompiledExplainer:
     >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
     >>> explain = limes.TabularExplainer(Ridge(alpha=0).fit(X, [0, 2, 1, 3]), X).compiled()
     >>> base, values, predictions, warnings, errors = explain({"x0": 1.0, "x1": 1.0})
-    >>> values.round(9).tolist(), warnings
-    ([[0.5, 1.0]], ((),))
+    >>> predictions.round(9).tolist(), values.round(3).tolist(), warnings
+    ([3.0], [[0.391, 0.781]], ((),))
     """
 
     def __init__(self, explainer: TabularExplainer, model: TabularModel) -> None:
-        """``model`` is the explainer's present one."""
         self._explainer, self._model = explainer, model
         expectation = model.bound.expectation
         self._read = RowReader(model.table)
@@ -138,13 +145,37 @@ class CompiledExplainer:
         return _restored, (_pickled((self._explainer, self._model)),)
 
     def __call__(self, rows: Any) -> PlainContributions:
+        """Contributions of a row, or of a few.
+
+        Parameters
+        ----------
+        rows
+            One row as a mapping, list, array, or Series, or a table of a few rows: a list of mappings or of
+            lists, an array (n, d), a frame.
+
+        Returns
+        -------
+        PlainContributions
+            Of n = 1 rows or more.
+
+        Raises
+        ------
+        InputError, ModelError
+            As ``explainer.contributions``.
+        """
         with in_this_thread():
             x = None if self._predict is None else self._encoded(rows)
             plain = None if x is None else self._exact(x)
             return self._explained(rows) if plain is None else plain
 
     def each(self, requests: Sequence[Any]) -> list[PlainContributions | Exception]:
-        """Explain requests, a row or a few each, together; the error of a refused one is its result."""
+        """Explain requests together; the error of a refused one is its result.
+
+        Parameters
+        ----------
+        requests
+            Of each the rows, as a call takes them.
+        """
         results: list[PlainContributions | None] = [None] * len(requests)
         if self._predict is not None:
             with in_this_thread():

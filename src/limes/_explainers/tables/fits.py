@@ -426,22 +426,22 @@ class TableFits(_Accounts):
         if form is None or not form.keeps or not self.family.by_cell:
             return [numbers for numbers, _ in compute(rows)]
         keys = [(kind, self.cells[row].tobytes()) for row in rows]
-        known = {
+        cached = {
             key: numbers for key in dict.fromkeys(keys) if (numbers := form.of_cells.find(key)) is not None
         }
-        first = {key: row for key, row in zip(keys[::-1], rows[::-1], strict=True) if key not in known}
+        first = {key: row for key, row in zip(keys[::-1], rows[::-1], strict=True) if key not in cached}
         alone = dict[int, FitNumbers]()
         computed = compute([*first.values()]) if first else []
         for (key, row), (numbers, is_of_cells) in zip(first.items(), computed, strict=True):
             if is_of_cells:
-                known[key] = numbers
+                cached[key] = numbers
                 form.of_cells.put(key, numbers, _ENTRY + (0 if numbers[2] is None else numbers[2].nbytes))
             else:
                 alone[row] = numbers
-        others = [row for key, row in zip(keys, rows, strict=True) if key not in known and row not in alone]
+        others = [row for key, row in zip(keys, rows, strict=True) if key not in cached and row not in alone]
         if others:
             alone.update(zip(others, (numbers for numbers, _ in compute(others)), strict=True))
-        return [known[key] if key in known else alone[row] for key, row in zip(keys, rows, strict=True)]
+        return [cached[key] if key in cached else alone[row] for key, row in zip(keys, rows, strict=True)]
 
     def additive(self, rows: Sequence[int]) -> list[AdditiveFit]:
         missing = [row for row in dict.fromkeys(rows) if row not in self._additive]
