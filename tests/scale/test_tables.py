@@ -67,6 +67,17 @@ def test_long_has_a_line_a_column(source, explainer, tmp_path, whole):
     assert summary.mean_sizes["bp"] == pytest.approx(whole["value_bp"].abs().mean(), rel=1e-12)
 
 
+def test_a_folder_without_fits_has_the_other_columns_and_takes_no_run_with_them(
+    source, explainer, tmp_path, whole
+):
+    explain(source, explainer, tmp_path / "out", fit=False)
+    result = read(tmp_path / "out")
+    assert {*whole} - {*result} == {"fidelity", "additive_fidelity"}
+    same(result.drop(columns="warnings"), whole[[*result]].drop(columns="warnings"))
+    with pytest.raises(InputError, match="output"):
+        explain(source, explainer, tmp_path / "out")
+
+
 NUMBER = {"pandas": "float64", "polars": pl.Float64, "duckdb": "DOUBLE"}
 WHOLE = {"pandas": "int64", "polars": pl.Int64, "duckdb": "BIGINT"}
 TEXT = {"pandas": pd.Series(["x"]).dtype, "polars": pl.String, "duckdb": "VARCHAR"}
