@@ -148,6 +148,6 @@ def test_row_converged_survives_json():
     frame = pd.DataFrame(X, columns=list("abcde"))
     explanation = limes.TabularExplainer(lambda x: rare(x.to_numpy()), frame, rng=0)(frame.iloc[:3])
     assert not explanation.row_converged.any()
-    assert explanation.provenance["tolerance"] == "1.5% of the largest coefficient"
+    assert explanation.provenance["tolerance"] == "1.5%"
     again = limes.Explanation.from_json(explanation.to_json())
     assert not again.converged

@@ -287,10 +287,10 @@ class _Estimate(NamedTuple):
     base_errors: Floats
 
     def excess(self, accuracy: Tolerance) -> float:
-        """The largest error in units of the tolerance."""
+        """The largest error, the base's among them, in units of the tolerance."""
         # walks that never changed the prediction tell nothing but what they may have missed
         errors = np.maximum(self.errors, self.unseen / _MISSED) if self.values.any() else self.unseen
-        return float(accuracy.excess(self.values, errors))
+        return float(accuracy.with_base(self.values, errors, self.base_errors[0]))
 
 
 # Rows z (W, d), f(z) (W, k) if it is known, and orders of columns (2, W, d), there and back, to answers after
