@@ -421,7 +421,7 @@ class _Content:
             [
                 (
                     finding.severity,
-                    finding.kind,
+                    finding.title,
                     one_line(f"{finding.sentence} {also}"),
                     advice.setdefault(one_line(finding.advice), len(advice)),
                 )
