@@ -429,7 +429,7 @@ def summary_table(summary: Summary, width: int) -> Group:
         grid.add_column(name, justify="left" if name in ("feature", "") else "right", no_wrap=True)
     for cells in zip(*columns.values(), strict=True):
         grid.add_row(*cells)
-    head = Text.assemble((one_line(summary.output), "bold"), f": {summary.of} of {summary.rows:,} rows")
+    head = Text.assemble((one_line(summary.output), "bold"), f": {_summarised(summary)}")
     return Group(head, grid, *_summary_remarks(summary, len(order)))
 
 
@@ -437,26 +437,38 @@ def summary_card(summary: Summary) -> Card:
     order = summary.order()[:MAX_FEATURES]
     columns = {"feature": [one_line(summary.names[j]) for j in order], **_summary_columns(summary, order)}
     return Card(
-        title=f"{summary.output}: {summary.of} of {summary.rows:,} rows",
+        title=f"{summary.output}: {_summarised(summary)}",
         columns=list(columns),
         rows=[list(cells) for cells in zip(*columns.values(), strict=True)],
         remarks=[text.plain for text in _summary_remarks(summary, len(order))],
     )
 
 
+def _summarised(summary: Summary) -> str:
+    points = ", in percentage points" if summary.unit != 1.0 else ""
+    return f"{summary.of} of {count(summary.rows, 'row')}{points}"
+
+
 def _summary_columns(summary: Summary, order: list[int]) -> dict[str, list[str]]:
     # a standard deviation over rows is 0 where it is rounding
     constant = [is_constant(float(summary.spread[j]) ** 2, summary.mean_abs[j]) for j in order]
-    spreads = np.where(constant, 0.0, summary.spread[order]).tolist()
+    unit, spreads = summary.unit, np.where(constant, 0.0, summary.spread[order])
+    sizes, spreads, means, lows, highs = (
+        signed_column(unit * its, 3, size=unit * float(summary.mean_abs.max(initial=0.0)))
+        for its in (
+            *(summary.mean_abs[order], spreads),
+            *(summary.mean[order], summary.low[order], summary.high[order]),
+        )
+    )
     size, mean, above = "mean |β|", "mean β", "β > 0"
     if summary.of == "contributions":
         size, mean, above = "mean |contribution|", "mean", "> 0"
     return {
-        size: [number(summary.mean_abs[j], 3) for j in order],
-        "spread": [number(spread, 2) for spread in spreads],
-        mean: signed_column(summary.mean[order], 3),
-        "10 %": signed_column(summary.low[order], 3),
-        "90 %": signed_column(summary.high[order], 3),
+        size: [text.removeprefix("+") for text in sizes],
+        "spread": [text.removeprefix("+") for text in spreads],
+        mean: means,
+        "10 %": lows,
+        "90 %": highs,
         above: [f"{summary.positive[j]:.0%}" for j in order],
     }
 
@@ -475,7 +487,9 @@ def _summary_remarks(summary: Summary, shown: int) -> Iterator[Text]:
         yield Text(f"{rows:,} of {count(summary.rows, 'row')}, {code!r}: {CODES.get(code, code)}")
     for cohort in summary.cohorts:
         top = np.argsort(-cohort.mean_abs, kind="stable")[:3]
-        largest = ", ".join(f"{one_line(summary.names[j])} {number(cohort.mean_abs[j], 3)}" for j in top)
+        sizes = [number(summary.unit * cohort.mean_abs[j], 3) for j in top]
+        names = [one_line(summary.names[j]) for j in top]
+        largest = ", ".join(f"{name} {size}" for name, size in zip(names, sizes, strict=True))
         yield Text.assemble((f"{shorten(cohort.name, 40)}", "bold"), f" ({cohort.rows:,} rows): {largest}")
 
 
@@ -528,5 +542,8 @@ class SummaryPlots:
         axes.set_yticks(np.arange(len(names)), labels=names, parse_math=False, fontsize=10)
         axes.invert_yaxis()
         plain_frame(axes, 9)
+        if self.summary.unit != 1.0:
+            label = f"{label}, percentage points"
+            axes.xaxis.set_major_formatter(lambda value, _: number(100.0 * value, 6))
         axes.set_xlabel(label, fontsize=9)
         set_title(axes, f"{shorten(self.summary.output, 36)}: {title}")

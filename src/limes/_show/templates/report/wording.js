@@ -43,6 +43,13 @@ function signedColumn(values) {
   });
 }
 
+/* Percentage points of one column, with one decimal; smaller ones as numbers are. */
+function pointsColumn(values) {
+  const largest = values.map(Math.abs).filter(Number.isFinite).reduce((a, b) => Math.max(a, b), 0);
+  if (largest < 0.1) return signedColumn(values);
+  return values.map((v) => (Number.isNaN(v) ? signed('', v) : v === 0 ? '0' : signed(v.toFixed(1), Number(v.toFixed(1)))));
+}
+
 /* Parts, start, end and change in words, so that what is written adds up: wording.py's adding_up. */
 function addingUp(parts, start, end, significant = 3) {
   const largest = parts.map(Math.abs).reduce((a, b) => Math.max(a, b), 0);
