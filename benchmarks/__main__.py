@@ -41,6 +41,7 @@ PARTS = {
     "drop_in": ("cases",),
     "report": ("rounds",),
     "shown": ("cases",),
+    "letters": ("cases",),
 }
 
 
