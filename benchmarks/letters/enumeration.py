@@ -1,8 +1,8 @@
 """Interventional Shapley values of XGBoost's trees, by an enumeration of all sets of columns.
 
-Nothing here imports the library. A tree of depth 3 asks about seven columns at most, so that the game of one row
-and one background row has 128 sets; the values of trees add up. Columns of a pipeline's encoding that come from one
-column of the table are one player.
+Nothing here imports the library. A tree of depth 3 asks about seven columns at most, so that the game of one
+row and one background row has 128 sets; the values of trees add up. Columns of a pipeline's encoding that
+come from one column of the table are one player.
 """
 
 from __future__ import annotations
@@ -15,16 +15,23 @@ import numpy as np
 
 
 class Tree:
-    """One tree of ``trees_to_dataframe``: nodes in the order of their numbers, leaves as their own children."""
+    """One tree of ``trees_to_dataframe``: nodes in its order, leaves as their own children."""
 
     def __init__(self, frame: Any, columns: dict[str, int]) -> None:
         ids = {name: i for i, name in enumerate(frame["ID"])}
         is_leaf = frame["Feature"] == "Leaf"
         self.value = np.where(is_leaf, frame["Gain"], 0.0)
-        self.column = np.array([-1 if leaf else columns[f] for f, leaf in zip(frame["Feature"], is_leaf)])
+        self.column = np.array(
+            [-1 if leaf else columns[f] for f, leaf in zip(frame["Feature"], is_leaf, strict=True)]
+        )
         self.split = frame["Split"].fillna(0.0).to_numpy(np.float32)
         self.yes, self.no, self.missing = (
-            np.array([i if leaf else ids[to] for i, (to, leaf) in enumerate(zip(frame[name], is_leaf))])
+            np.array(
+                [
+                    i if leaf else ids[to]
+                    for i, (to, leaf) in enumerate(zip(frame[name], is_leaf, strict=True))
+                ]
+            )
             for name in ("Yes", "No", "Missing")
         )
 
@@ -50,7 +57,9 @@ class Tree:
                 worth[kept] = self.value[at].mean(axis=1)
         total = factorial(len(used))
         for kept, value in worth.items():
-            weight = factorial(len(kept)) * factorial(len(used) - len(kept) - 1) if len(kept) < len(used) else 0
+            weight = (
+                factorial(len(kept)) * factorial(len(used) - len(kept) - 1) if len(kept) < len(used) else 0
+            )
             for player in set(used) - {*kept}:
                 with_it = worth[tuple(sorted({*kept, player}))]
                 result[:, player] += weight / total * (with_it - value)

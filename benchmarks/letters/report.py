@@ -12,8 +12,8 @@ def text(result: dict) -> str:
     )
     return "\n\n".join(
         [
-            f"Machine: {result['machine']}. {result['background']} rows of the background are enumerated; letters "
-            f"have {result['reasons']} reasons.",
+            f"Machine: {result['machine']}. {result['background']} rows of the background are enumerated; "
+            f"letters have {result['reasons']} reasons.",
             "\n".join([head, "|---" * 9 + "|", *map(_line, result["cases"])]),
         ]
     )

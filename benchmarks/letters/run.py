@@ -24,8 +24,8 @@ from benchmarks.progress import say
 from benchmarks.speed.cases import DATA
 from benchmarks.speed.run import machine
 
-# Rows that are explained of each table, and that models are fitted to; rows of the background, all of which the
-# enumeration goes through; reasons of a letter
+# Rows that are explained of each table, and that models are fitted to; rows of the background, all of which
+# the enumeration goes through; reasons of a letter
 ROWS, FITTED, BACKGROUND, REASONS = 300, 5000, 200, 4
 TABLES = ("german_credit", "adult", "student_performance")
 _REASON = re.compile(r"<li>([^<]*?) = [^<]*? (raises|lowers) [^<]*</li>")
@@ -154,16 +154,16 @@ def _about_coefficients_alone(explanation: Any) -> list[set[str]]:
 
 def _other_warnings(explanation: Any) -> dict[str, int]:
     """Warnings about LIME's coefficients alone that stand outside LIME's view, by medium."""
-    found = {"print": 0, "page": 0, "report": 0}
+    outside = {"print": 0, "page": 0, "report": 0}
     for row, texts in zip(explanation, _about_coefficients_alone(explanation), strict=True):
         printed = " ".join(str(row).split())
         page = unescape(row.to_html().partition("<details")[0])
-        found["print"] += sum(text in printed for text in texts)
-        found["page"] += sum(text in page for text in texts)
+        outside["print"] += sum(text in printed for text in texts)
+        outside["page"] += sum(text in page for text in texts)
     with TemporaryDirectory() as name:
         path = Path(name, "report.html")
         explanation.to_report(path, progress=False)
         content = re.search(r'id="content">(.*?)</script>', path.read_text(encoding="utf-8"), re.DOTALL)
     shown = {*json.loads(content[1])["explanations"][0]["warnings"]["entries"]}
-    found["report"] = len(shown & set().union(*_about_coefficients_alone(explanation)))
-    return found
+    outside["report"] = len(shown & set().union(*_about_coefficients_alone(explanation)))
+    return outside

@@ -295,8 +295,8 @@ WARNINGS: Mapping[str, Kind] = {
         },
     ),
     "contribution errors": Kind(
-        "errors of contributions, or of their base, are larger than the tolerance, or than 1.5 % of the largest "
-        "contribution",
+        "errors of contributions, or of their base, are larger than the tolerance, or than 1.5 % of the "
+        "largest contribution",
         _CONTRIBUTIONS,
         {
             "": "contributions are known to {share} of the largest one{spent}{more}",

@@ -94,4 +94,6 @@ def test_the_errors_of_bars_and_of_their_base_count(of_bars, of_base, sentence):
     account = Contributions.of_rows(computed, accuracy=Tolerance(0.015, relative=True))
     its = changed(explanation, contributions=account).contributions
     assert its.converged == (sentence == "")
-    assert [str(w) for w in its.row_warnings[0] if w.code == "contribution errors"] == [sentence][: bool(sentence)]
+    assert [str(w) for w in its.row_warnings[0] if w.code == "contribution errors"] == [sentence][
+        : bool(sentence)
+    ]

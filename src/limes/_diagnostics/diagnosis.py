@@ -204,12 +204,12 @@ class RowDiagnosis:
 
     @property
     def verdict(self) -> str:
-        """What is known of the contributions, then of LIME's coefficients: warnings, and where no check fails."""
+        """What is known of contributions, then of LIME's coefficients: warnings, and where no check fails."""
         return " ".join(filter(None, (self.verdict_on_contributions, self.verdict_on_lime)))
 
     @property
     def verdict_on_contributions(self) -> str:
-        """Warnings about contributions, and that no check adds to them, if so; "" where they are not shown."""
+        """Warnings about contributions, and that no check adds to them, if so; "" if they are not shown."""
         if not self.headline:
             return ""
         warnings = [warning for warning in self.warnings if warning.reading != "coefficients"]
@@ -364,10 +364,11 @@ class Diagnosis(Page):
             return f"In {on_lime}"
         return f"In {self._silence(False)}. LIME's view: in {on_lime}"
 
-    def _silence(self, of_lime: bool) -> str:  # noqa: FBT001 - one of two parts
+    def _silence(self, of_lime: bool) -> str:
         """In how many rows no check concerns contributions, or LIME's coefficients, and how many warn."""
         warned = [
-            any((warning.reading == "coefficients") == of_lime for warning in row.warnings) for row in self.rows
+            any((warning.reading == "coefficients") == of_lime for warning in row.warnings)
+            for row in self.rows
         ]
         findings = [by_reading(row.findings)[of_lime] for row in self.rows]
         silent = sum(not (its or warns) for its, warns in zip(findings, warned, strict=True))

@@ -247,14 +247,15 @@ def in_lime(name: str, reading: Reading) -> str:
     return f"LIME: {name}" if reading == "coefficients" else name
 
 
-Part = TypeVar("Part", Finding, Measure)
+Part = TypeVar("Part", bound=Finding | Measure)
 
 
 def by_reading(parts: Iterable[Part]) -> tuple[list[Part], list[Part]]:
     """What is about contributions, or both readings; and what is about LIME's coefficients alone."""
-    each = [*parts]
-    of_lime = [part for part in each if part.reading == "coefficients"]
-    return [part for part in each if part.reading != "coefficients"], of_lime
+    lists: tuple[list[Part], list[Part]] = ([], [])
+    for part in parts:
+        lists[part.reading == "coefficients"].append(part)
+    return lists
 
 
 def enumerate_names(names: Sequence[str], most: int = 3) -> str:

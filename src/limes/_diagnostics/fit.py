@@ -11,8 +11,9 @@ weighted law itself and wastes no rows. In expectation b_j ≈ β_j · nCv_j / (
 v_j = α_j (1 - α_j): hardly shrunk at ordinary bandwidths, and almost to 0 at narrow ones, where all rows
 together weigh less than the penalty.
 
-*Contributions.* A contribution is an average over the orders in which features can take the row's values. What one adds alone
-and what it adds last are the ends of that average: where they are far apart, features interact.
+*Contributions.* A contribution is an average over the orders in which features can take the row's values.
+What one adds alone and what it adds last are the ends of that average: where they are far apart, features
+interact.
 
 References
 ----------
@@ -282,7 +283,8 @@ class Account:
             return
         errors = np.append(self.errors, self.base_error)[:, None]
         of_values, of_base = (
-            float(error_shares(self.values[:, None], its).max(initial=0.0)) for its in (errors[:-1], errors[-1:])
+            float(error_shares(self.values[:, None], its).max(initial=0.0))
+            for its in (errors[:-1], errors[-1:])
         )
         remark = "of the largest contribution is the largest standard error of one"
         yield Measure("error of contributions", of_values, 0.0, remark, "contributions")
@@ -337,9 +339,7 @@ def _account(explanation: Explanation, row: RowOutput, output: int) -> Account |
         for a in (its.values, its.standard_errors, its.alone, its.last)
     )
     base_error = float(np.nan_to_num(with_outputs(its.base_errors, explanation)[0, output]))
-    account = Account(
-        row=row, values=values, errors=errors, base_error=base_error, alone=alone, last=last
-    )
+    account = Account(row=row, values=values, errors=errors, base_error=base_error, alone=alone, last=last)
     if fit is None or not account.is_exact or account.ratio < ORDER:
         return account
     pairs = explanation[:, :, [output]].interactions(PAIRS)

@@ -349,7 +349,8 @@ def _about_errors(
     if calls is not None:
         moves = np.abs(values).max(axis=0) > rounding
         of_values, its_base = (
-            error_shares(values[:, moves], some[..., moves]).max(initial=0.0) for some in (errors, of_base[None])
+            error_shares(values[:, moves], some[..., moves]).max(initial=0.0)
+            for some in (errors, of_base[None])
         )
         share = max(of_values, its_base)
         facts = {
@@ -366,7 +367,7 @@ def _about_errors(
 def error_shares(values: Floats, errors: Floats) -> Floats:
     """Errors (..., m, k) as shares of the largest of contributions (..., d, k); 0 where all are 0."""
     largest = np.abs(values).max(axis=-2, keepdims=True, initial=0.0)
-    return np.divide(errors, largest, out=np.zeros(errors.shape), where=largest > 0)
+    return np.asarray(np.divide(errors, largest, out=np.zeros(errors.shape), where=largest > 0))
 
 
 class _LateField:

@@ -654,7 +654,9 @@ def accuracy(explanation: Explanation, of: str) -> str:
 def stated_facts(explanation: Explanation) -> dict[str, Any]:
     """Return the provenance as media state it, which show the reading that leads."""
     facts = dict(explanation.provenance)
-    return facts | {"tolerance": accuracy(explanation, leading(explanation))} if "tolerance" in facts else facts
+    return (
+        facts | {"tolerance": accuracy(explanation, leading(explanation))} if "tolerance" in facts else facts
+    )
 
 
 def headlined_rule(certificate: Certificate) -> str:

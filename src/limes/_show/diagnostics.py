@@ -79,16 +79,14 @@ def _single(row: RowDiagnosis, method: str) -> Iterator[RenderableType]:
     e = row.explanation
     surrogate = f"prediction {number(e.prediction)}, surrogate {number(e.surrogate)} ({method})"
     shown = 0
+    (findings, of_lime), (measures, its_measures) = by_reading(row.findings), by_reading(row.measures)
     if row.headline:
         yield Text.assemble((e.label, "bold"), f": {row.headline}")
-        findings, measures = by_reading(row.findings)[0], by_reading(row.measures)[0]
         shown += yield from _part(row.verdict_on_contributions, findings, measures)
-    head = "LIME's view" if row.headline else e.heading
-    yield Text.assemble((head, "bold"), f": {surrogate}")
-    findings, measures = (
-        by_reading(parts)[1] if row.headline else [*parts] for parts in (row.findings, row.measures)
-    )
-    shown += yield from _part(row.verdict_on_lime, findings, measures)
+    else:
+        of_lime, its_measures = [*findings, *of_lime], [*measures, *its_measures]
+    yield Text.assemble(("LIME's view" if row.headline else e.heading, "bold"), f": {surrogate}")
+    shown += yield from _part(row.verdict_on_lime, of_lime, its_measures)
     rest = count(len(row.measures) - shown, "further measure")
     yield Text(f"{rest} in .rows[0].measures and to_html()", style="dim")
 
@@ -175,8 +173,8 @@ def _first_of_each(diagnosis: Diagnosis) -> list[tuple[str, Finding]]:
     counts = _counts(diagnosis)
 
     def rank(title: str) -> tuple[bool, int, int]:
-        numbers = (-counts.get((title, severity), 0) for severity in ("warning", "note"))
-        return (first[title][1].reading == "coefficients", *numbers)
+        warnings, notes = (counts.get((title, severity), 0) for severity in ("warning", "note"))
+        return first[title][1].reading == "coefficients", -warnings, -notes
 
     return [first[title] for title in sorted(first, key=rank)]
 
@@ -452,11 +450,11 @@ def _summarised(summary: Summary) -> str:
 def _summary_columns(summary: Summary, order: list[int]) -> dict[str, list[str]]:
     # a standard deviation over rows is 0 where it is rounding
     constant = [is_constant(float(summary.spread[j]) ** 2, summary.mean_abs[j]) for j in order]
-    unit, spreads = summary.unit, np.where(constant, 0.0, summary.spread[order])
+    unit, deviations = summary.unit, np.where(constant, 0.0, summary.spread[order])
     sizes, spreads, means, lows, highs = (
         signed_column(unit * its, 3, size=unit * float(summary.mean_abs.max(initial=0.0)))
         for its in (
-            *(summary.mean_abs[order], spreads),
+            *(summary.mean_abs[order], deviations),
             *(summary.mean[order], summary.low[order], summary.high[order]),
         )
     )

@@ -277,7 +277,9 @@ class Plots:
         for line, middles in categories:
             _write_categories(axes, line, middles)
             axes.set_ylim(len(order) + len(rest) - 0.35, -0.5)
-        lacks = any(not _has_texts(cells) and np.isnan(numbers(cells)).any() for cells in one.data[:, order].T)
+        lacks = any(
+            not _has_texts(cells) and np.isnan(numbers(cells)).any() for cells in one.data[:, order].T
+        )
         label = f"{_words(one, of)}{_per(one, of)}, one dot a row{'; grey: missing' if lacks else ''}"
         signed_frame(axes, canvas.with_unit(label + ("" if rest else _omitted(one, len(order)))))
         _in_percent(axes.xaxis, one, of)
@@ -375,7 +377,7 @@ class Plots:
             CONFIDENCE * one.coefficients.standard_errors[:, j] * units,
         )
         axes = axes_or_new(canvas.ax, (7.5, 4.2))
-        x, ticks, left = _places(one.data[:, j])
+        x, ticks, lacking = _places(one.data[:, j])
         axes.axhline(0.0, color=ink(), alpha=0.6, linewidth=0.8, zorder=1)
         plain_frame(axes, 9)
         if reach.any() and np.isfinite(reach).all():
@@ -390,8 +392,8 @@ class Plots:
             axes.set_xticks(range(len(ticks)), labels=[shorten(t, 18) for t in ticks], parse_math=False)
             if sum(map(len, ticks)) > 60:
                 turn(axes)
-        if left is not None:
-            _name_missing(axes, left)
+        if lacking is not None:
+            _name_missing(axes, lacking)
         name = canvas.feature(one.feature_names[j])
         write_below(axes, shorten(name, 60))
         label = canvas.with_unit(f"{_words(one, of)}{_per(one, of)}")
@@ -849,12 +851,12 @@ def _has_texts(cells: Objects) -> bool:
     return bool(present) and all(isinstance(value, str | bool) for value in present)
 
 
-def _name_missing(axes: Axes, left: float) -> None:
+def _name_missing(axes: Axes, place: float) -> None:
     """Write where the dots without a number are; numbers along the axis begin to the right of it."""
     low, high = axes.get_xlim()
-    shown = [tick for tick in axes.get_xticks().tolist() if left + 0.05 * (high - low) < tick <= high]
+    shown = [tick for tick in axes.get_xticks().tolist() if place + 0.05 * (high - low) < tick <= high]
     written = [number(tick, 6).replace("-", "\N{MINUS SIGN}") for tick in shown]
-    axes.set_xticks([left, *shown], labels=["missing", *written])
+    axes.set_xticks([place, *shown], labels=["missing", *written])
     axes.set_xlim(low, high)
 
 
@@ -867,9 +869,9 @@ def _places(cells: Objects) -> tuple[Floats, list[str], float | None]:
         values = numbers(cells)
         present = values[~np.isnan(values)]
         low, span = (present.min(), np.ptp(present)) if present.size else (0.0, 0.0)
-        left = float(low - 0.1 * (span or 1.0))
-        places = np.where(np.isnan(values), left, values)
-        return places, [], left if present.size < values.size else None
+        beside = float(low - 0.1 * (span or 1.0))
+        places = np.where(np.isnan(values), beside, values)
+        return places, [], beside if present.size < values.size else None
     names = [cell(value) for value in cells.tolist()]
     levels = sorted(set(names))
     codes = np.array([levels.index(name) for name in names], dtype=float)

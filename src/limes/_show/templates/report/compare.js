@@ -32,7 +32,6 @@ function comparison(a, b, state) {
   ];
 }
 
-/* Whether both sides are contributions to probabilities. */
 function inPoints(sides) { return sides.every(({ model, k }) => model.account && model.labels[k]); }
 
 function comparedFacts(sides, names) {
@@ -59,9 +58,8 @@ function factsTable(caption, facts, sides, names, { more = [], points = inPoints
   const rows = facts.map(([name, read]) => {
     const [first, second] = sides.map(read);
     if (!points) return { cells: [name, number(first), number(second), difference(second - first)] };
-    // levels of a probability in per cent, as beside one row
-    const [below, above, change] = [first, second, second - first].map((value) => (100 * value).toFixed(1));
-    return { cells: [name, `${below} %`, `${above} %`, signed(change, second - first)] };
+    const [a, b, change] = [first, second, second - first].map((value) => (100 * value).toFixed(1));
+    return { cells: [name, `${a} %`, `${b} %`, signed(change, second - first)] };
   });
   const columns = [['', 'name'], [names[0], 'number'], [names[1], 'number'], ['difference', 'number']];
   return table(caption, columns, [...rows, ...more], { class: 'lines compared' });
@@ -137,9 +135,9 @@ class ComparedAccounts extends ComparedLines {
       el('h3', {}, 'What moves the two predictions'),
       this.lines,
       el('p', { class: 'soft' }, this.sides[0].model.account.shown
-        ? 'A contribution is what a part adds on average'
-        : 'A contribution is what the row’s value adds on average',
-      inPoints(this.sides) ? ', in percentage points. ' : '. ',
+        ? 'A contribution is what a part adds'
+        : 'A contribution is what the row’s value adds',
+      ' on average', inPoints(this.sides) ? ', in percentage points. ' : '. ',
       'Both have one scale; the largest difference comes first.'),
     );
   }

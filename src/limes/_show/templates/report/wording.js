@@ -43,11 +43,10 @@ function signedColumn(values) {
   });
 }
 
-/* Percentage points of one column, with one decimal; smaller ones as numbers are. */
+/* Percentage points of one column, with one decimal unless all are smaller. */
 function pointsColumn(values) {
-  const largest = values.map(Math.abs).filter(Number.isFinite).reduce((a, b) => Math.max(a, b), 0);
-  if (largest < 0.1) return signedColumn(values);
-  return values.map((v) => (Number.isNaN(v) ? signed('', v) : v === 0 ? '0' : signed(v.toFixed(1), Number(v.toFixed(1)))));
+  if (!values.some((v) => Math.abs(v) >= 0.1)) return signedColumn(values);
+  return values.map((v) => (v ? signed(v.toFixed(1), +v.toFixed(1)).replace('-0.0', '0.0') : signed('0', v)));
 }
 
 /* Parts, start, end and change in words, so that what is written adds up: wording.py's adding_up. */
