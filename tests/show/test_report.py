@@ -217,7 +217,7 @@ class TestWithoutASlider:
             X.iloc[:2]
         )
         assert "coefficients are sampled" in self.missing(e)
-        with pytest.raises(InputError, match=r"bandwidths=True: .* sampled, not read"):
+        with pytest.raises(InputError, match=r"bandwidths=True: .* coefficients are sampled"):
             report(e, bandwidths=True)
 
     def test_a_file(self, of_iris):

@@ -192,8 +192,9 @@ class Contributions(Attributions):
     adds on average: φ_j = ∫₀¹ β_j(t) dt. Where β_j(0) and β_j(1) differ, the column interacts with others.
 
     They are exact where the model was read and the integral has a closed form. Else walks estimate them: the
-    row's values replace those of a drawn row one after the other, in random order, until standard errors are
-    below the explainer's ``tolerance``, or 1.5 % of the largest contribution, or the row's calls are used.
+    row's values replace those of a drawn row one after the other, in random order, until standard errors, the
+    base's among them, are below the explainer's ``tolerance``, or 1.5 % of the largest contribution, or the
+    row's calls are used.
     Probabilities of boosted trees, whose margin is read, are walked without a call: errors are mostly below
     1 % of the largest contribution.
     Under ``law="joint"`` the rows are the background's own, with their weights; for an infinite bandwidth
@@ -225,8 +226,8 @@ class Contributions(Attributions):
     calls : (n,)
         Model calls for the contributions alone; 0 where the form of a read model answers.
     row_converged : (n,)
-        Whether a row is exact, or its errors are within ``tolerance=``; without one 1.5 % of the largest
-        contribution to each output.
+        Whether a row is exact, or its errors and that of its base are within ``tolerance=``; without one
+        1.5 % of the largest contribution to each output.
 
     Raises
     ------
