@@ -283,10 +283,14 @@ def _account(one: Explanation) -> Contributions | None:
 
 
 def _facts(one: Explanation) -> dict[str, Any]:
-    """What the provenance states, with numbers as people read them: the record has all digits."""
+    """What the provenance states of the numbers shown, as people read them: the record has all digits."""
+    facts = stated_facts(one)
+    if "law of contributions" in facts and leading(one) == "contributions":
+        # the law and the penalty of LIME's surrogate concern no number of the letter
+        facts = {name: fact for name, fact in facts.items() if name not in ("law", "ridge")}
     return {
         name: number(fact, 6) if isinstance(fact, float) else fact
-        for name, fact in stated_facts(one).items()
+        for name, fact in facts.items()
         if fact is not None
     }
 
