@@ -42,6 +42,7 @@ PARTS = {
     "drop_in": ("cases",),
     "report": ("rounds",),
     "shown": ("cases",),
+    "letters": ("cases",),
 }
 
 

@@ -40,7 +40,7 @@ NAMES = {
         "BoostedGame Bumps ColumnFunctions IndependentDraws OccurringDraws SumOfPairs group_regression"
     ),
     "limes._shapley.set_sampler": "law_of_sizes",
-    "limes._shapley.exact": "exact_contributions interacting quadrature",
+    "limes._shapley.exact": "RowContributions exact_contributions interacting quadrature",
     "limes._sampling.controls": "CONTROLS control no_control switches wide",
     "limes._sampling.controls.control": (
         "PENALTIES ZeroControl if_better_than_linear leave_one_out_errors roots_of_weights"
@@ -89,7 +89,7 @@ NAMES = {
     "limes._explainers.tables.table": "Table",
     "limes._explainers.splits": "sentences words",
     "limes._explanation": "Explanation UnknownNameError",
-    "limes._explanation.attribution": "changed requested",
+    "limes._explanation.attribution": "Contributions changed requested",
     "limes._explanation.explanation": "from_fields",
     "limes._explanation.fit": "Effect Effects Fit",
     "limes._explanation.json": "from_data_url labels_from_data_url labels_to_data_url to_data_url",

@@ -70,6 +70,7 @@ for reason in sampled.reasons(4):
 # How many calls would be enough
 # ------------------------------
 #
-# ``tolerance="1%"`` asks until the largest standard error is below 1 % of the largest coefficient, and ``explanation.converged`` says whether ``max_calls`` sufficed.
+# ``tolerance="1%"`` asks until the largest standard error is below 1 % of the largest number: of contributions, with that of their base, and of LIME's
+# coefficients. ``explanation.converged`` says whether ``max_calls`` sufficed for contributions, ``explanation.coefficients.converged`` for coefficients.
 few = limes.TabularExplainer(black_box, X, tolerance="1%", max_calls=1024, rng=0)(row)
 few.converged, few.warnings

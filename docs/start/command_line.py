@@ -49,7 +49,8 @@ run("limes explain model.skops patients.csv --row 3 --html patient.html")
 #
 # ``limes decide`` says why a row was decided as it was, and what would have changed that: here, that a patient's progression is above 200.
 # ``--html letter.html`` writes a page, ``--pdf letter.pdf`` prints it (by Chromium or Chrome), and ``--json`` has the record with all errors.
-# Without one of them the letter is printed. ``--exclude`` names columns that stay as they are.
+# Without one of them the letter is printed. ``--exclude`` names columns that stay as they are in what would have changed the outcome; reasons and the account
+# have them all the same.
 run("limes decide model.skops patients.csv --row 9 --below 200 --exclude age --exclude sex")
 
 # %%

@@ -295,10 +295,12 @@ WARNINGS: Mapping[str, Kind] = {
         },
     ),
     "contribution errors": Kind(
-        "errors of contributions are larger than the tolerance, or than 1.5 % of the largest one",
+        "errors of contributions, or of their base, are larger than the tolerance, or than 1.5 % of the "
+        "largest contribution",
         _CONTRIBUTIONS,
         {
             "": "contributions are known to {share} of the largest one{spent}{more}",
+            "base": "the base of the contributions is known to {share} of the largest one{spent}{more}",
             "unseen": "no value changed the answer{spent}: contributions are 0, or at most {most} where such "
             "a change is rarer than could be seen",
         },

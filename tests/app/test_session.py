@@ -61,7 +61,7 @@ def test_rule_and_diagnosis_are_those_of_the_row(case):
     diagnosis = limes.diagnose(explanation, output=output).rows[0]
     answer = case.desk.diagnosis(row["values"], output)
     assert answer["verdict"] == limes._explanation.wording.one_line(diagnosis.verdict)
-    assert [f["kind"] for f in answer["findings"]] == [f.kind for f in diagnosis.findings]
+    assert [f["title"] for f in answer["findings"]] == [f.title for f in diagnosis.findings]
 
 
 def test_every_answer_is_json(case):

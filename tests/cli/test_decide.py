@@ -147,6 +147,14 @@ def test_excluded_columns_stay_as_they_are(folder, refused):
     changes = text.partition("What would have changed the outcome")[2].partition("All other")[0]
     assert "income were" in changes
     assert not re.search("(debt|age|purpose) were", changes)
+    # a column that may not change has its part in the prediction: reasons and account are the same
+    free = " ".join(run(folder, "credit.skops", "train.csv", *options[:4]).output.split())
+    for begin, end in (("Main reasons", "What would"), ("How the prediction", "What these")):
+        part = text.partition(begin)[2].partition(end)[0]
+        assert part == free.partition(begin)[2].partition(end)[0] != ""
+    account = text.partition("How the prediction came about")[2]
+    assert all(f" {name} = " in account for name in ("debt", "age", "purpose"))
+    assert "unchanged in the contrast: debt, age, purpose" in text
     wrong = run(folder, "credit.skops", "train.csv", "--above", "0.5", "--exclude", "hight")
     assert isinstance(wrong.exception, InputError)
 

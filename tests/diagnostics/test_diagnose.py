@@ -69,10 +69,12 @@ def test_every_finding_has_a_number_and_an_advice(wine):
         assert finding.unit
 
 
-def test_warnings_come_first(wine):
+def test_contributions_come_first_and_of_each_reading_warnings(wine):
     for row in wine[2]:
-        severities = [finding.severity for finding in row.findings]
-        assert severities == sorted(severities, reverse=True)
+        order = [(f.reading == "coefficients", f.severity == "note") for f in row.findings]
+        assert order == sorted(order)
+        of_lime = [measure.reading == "coefficients" for measure in row.measures]
+        assert of_lime == sorted(of_lime)
 
 
 def test_an_output_of_a_file_has_its_share_of_effects():
@@ -229,18 +231,22 @@ def test_a_surrogate_that_captures_little_is_not_praised():
     assert not diagnosis.findings
     assert diagnosis.rows[0].fidelity < 0.5
     assert "All checks stayed below" not in text
-    assert "No check concerns the contributions. The surrogate captures 17% of what" in text
+    contributions, _, lime = text.partition("LIME's view: prediction")
+    assert "No check concerns the contributions." in contributions
+    assert "surrogate" not in contributions
+    assert "No check concerns LIME's coefficients. The surrogate captures 17% of what" in lime
 
 
 def test_a_row_without_findings_says_so():
     X = uniform_table(2)
     diagnosis = diagnosed(linear([1.0, 1.0]), X, np.array([[9.0, 9.0], [-9.0, 9.0]]))
     assert not diagnosis.findings
-    assert "all checks stayed below their thresholds" in " ".join(str(diagnosis).split())
-    assert "All checks stayed below their thresholds; the surrogate captures" in " ".join(
+    sentence = "In 2 of 2 rows no check concerns the contributions."
+    assert sentence in " ".join(str(diagnosis).split())
+    assert "No check concerns LIME's coefficients. The surrogate captures" in " ".join(
         str(diagnosis[0]).split()
     )
-    assert "all checks stayed below their thresholds" in diagnosis.to_html()
+    assert sentence in diagnosis.to_html()
 
 
 def test_pictures_take_axes_and_return_them(wine):

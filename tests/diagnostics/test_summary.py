@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib import pyplot as plt
-from sklearn.tree import DecisionTreeRegressor
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import limes
 from flaws import linear, uniform_table
@@ -73,6 +73,21 @@ def test_means_are_means(explanation):
     assert len(result.pick.rows) <= 2
     assert "rows to look at" in str(result)
     assert repr(result).startswith("<Summary: 100 rows")
+
+
+def test_contributions_to_a_probability_are_summarised_in_points():
+    X = uniform_table(3, 60)
+    model = DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, X[:, 0] * X[:, 1] + X[:, 2] > 0)
+    explanation = limes.TabularExplainer(model, X)(X[:40])
+    result = limes.summary(explanation)
+    sizes = np.abs(explanation.contributions.values[..., 1]).mean(axis=0)
+    np.testing.assert_allclose(result.mean_abs, sizes, rtol=1e-12)  # numbers stay those of the output
+    text = str(result)
+    assert "contributions of 40 rows, in percentage points" in text
+    for j, name in enumerate(result.names):
+        (line,) = (line.split() for line in text.splitlines() if line.strip().startswith(f"{name} "))
+        assert float(line[1]) == pytest.approx(100 * sizes[j], abs=0.06)
+    assert "points" not in str(limes.summary(explanation, of="coefficients"))
 
 
 @pytest.mark.parametrize("weights", ["bins", "euclidean"])

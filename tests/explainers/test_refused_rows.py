@@ -136,7 +136,7 @@ def test_each_row_keeps_its_method(mixed):
     copy = pickle.loads(pickle.dumps(explainer))(X, progress=False)
     assert copy.row_methods == explanation.row_methods
     assert copy.coefficients.values == pytest.approx(explanation.coefficients.values, rel=EXACT)
-    assert explanation.provenance["tolerance"] == "1.5% of the largest coefficient"
+    assert explanation.provenance["tolerance"] == "1.5%"
 
 
 @pytest.mark.parametrize("layout", ["wide", "long"])

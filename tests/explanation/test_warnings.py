@@ -6,10 +6,11 @@ import ast
 import string
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import limes
-from internals import CODES, WARNINGS, RowWarning
+from internals import CODES, WARNINGS, Contributions, RowContributions, RowWarning, Tolerance, changed
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [
@@ -73,3 +74,26 @@ def test_a_sentence_does_not_take_facts_for_fields():
     X = [[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]]
     explanation = limes.TabularExplainer(lambda X: X[:, 0], X)([[1.0, 1.0]])
     assert any(warning.code == "does not vary" for warning in explanation.row_warnings[0])
+
+
+@pytest.mark.parametrize(
+    ("of_bars", "of_base", "sentence"),
+    [
+        (0.01, 0.04, ""),
+        (0.08, 0.04, "contributions are known to 2 % of the largest one"),
+        (0.04, 0.08, "the base of the contributions is known to 2 % of the largest one"),
+        (0.0, 0.8, "the base of the contributions is known to 20 % of the largest one"),
+    ],
+)
+def test_the_errors_of_bars_and_of_their_base_count(of_bars, of_base, sentence):
+    """The largest bar is 4: errors of up to 0.06 are 1.5 % of it. No call was made for them."""
+    explanation = limes.TabularExplainer(lambda X: X @ [4.0, 1.0], np.eye(2)[[0, 1, 0, 1]])([[1.0, 1.0]])
+    phi, errors = np.array([[[4.0], [1.0]]]), np.array([[[of_bars], [of_bars / 2]]])
+    calls, base = np.array([0]), explanation.predictions.reshape(1, 1) - 5.0
+    computed = RowContributions(base, phi, errors, phi, phi, calls, np.array([[of_base]]))
+    account = Contributions.of_rows(computed, accuracy=Tolerance(0.015, relative=True))
+    its = changed(explanation, contributions=account).contributions
+    assert its.converged == (sentence == "")
+    assert [str(w) for w in its.row_warnings[0] if w.code == "contribution errors"] == [sentence][
+        : bool(sentence)
+    ]

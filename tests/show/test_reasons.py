@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import re
+from html import unescape
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import limes
 from limes.exceptions import InputError
@@ -36,6 +39,18 @@ def test_numbers_have_the_digits_that_their_errors_allow():
     assert texts[0] == "sex <= 0.5 lowers P(progression) by 30 percentage points"
     assert texts[1].startswith("12 percentage points for ")
     assert e.reasons()[1].startswith("age <= 0.5 raises P(progression) by 0.12")
+
+
+def test_contributions_to_a_probability_are_said_as_on_a_letter():
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    model = RandomForestClassifier(10, random_state=0).fit(X, np.where(y > 140, "ill", "well"))
+    explanation = limes.TabularExplainer(model, X, output="ill")(X.iloc[[3]])
+    letter = unescape(limes.decision_page(explanation, threshold=0.0, reasons=2))
+    for reason in explanation.reasons(2, sign="+"):
+        assert f"<li>{reason}.</li>" in letter
+        assert re.search(r"raises the chance of ill by \d+\.\d percentage points$", reason)
+    in_units = explanation.reasons(1, scale="units")[0]
+    assert re.search(r"P\(ill\) by 0\.\d+$", in_units)
 
 
 def test_a_value_that_looks_like_a_field_is_only_a_value():

@@ -216,8 +216,8 @@ class TestWithoutASlider:
         e = limes.TabularExplainer(lambda rows: rows.iloc[:, 0].to_numpy(), X, max_calls=64, control="none")(
             X.iloc[:2]
         )
-        assert "sampled, not read" in self.missing(e)
-        with pytest.raises(InputError, match=r"bandwidths=True: .* sampled, not read"):
+        assert "coefficients are sampled" in self.missing(e)
+        with pytest.raises(InputError, match=r"bandwidths=True: .* coefficients are sampled"):
             report(e, bandwidths=True)
 
     def test_a_file(self, of_iris):

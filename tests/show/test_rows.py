@@ -8,6 +8,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
+from matplotlib.collections import LineCollection
 from scipy.stats import rankdata
 from sklearn.datasets import load_diabetes, load_wine
 from sklearn.ensemble import RandomForestRegressor
@@ -145,9 +146,37 @@ def test_rows_that_lack_a_number_lie_beside_the_others():
     ax = drawn(changed(e, data=cells).plot.dependence("bmi"))
     x = np.concatenate([c.get_offsets() for c in ax.collections])[:, 0]
     assert sorted(x.round(9).tolist()) == [27.0, 27.0, 30.0, 40.0, 60.0]
+    assert named_ticks(ax)[27.0] == "missing"
+    assert all(
+        place >= 30.0 and float(text) == place for place, text in named_ticks(ax).items() if text != "missing"
+    )
+    whole = named_ticks(drawn(e.plot.dependence("bmi")))
+    assert "missing" not in whole.values()
     cells[:, 2] = None
     ax = drawn(changed(e, data=cells).plot.dependence("bmi"))
     assert len(np.concatenate([c.get_offsets() for c in ax.collections])) == 5
+    assert "missing" in named_ticks(ax).values()
+
+
+def named_ticks(ax):
+    return dict(
+        zip(ax.get_xticks().tolist(), [label.get_text() for label in ax.get_xticklabels()], strict=True)
+    )
+
+
+def test_the_sum_of_others_has_no_error_bar_and_missing_numbers_are_named_grey():
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    model = RandomForestRegressor(5, max_depth=4, random_state=0).fit(X, y)
+    explainer = limes.TabularExplainer(lambda rows: model.predict(rows), X, max_calls=400)
+    one = explainer(X.iloc[[3]], progress=False)
+    ax = drawn(one.plot.bar(max_features=4))
+    (bars,) = [c for c in ax.collections if isinstance(c, LineCollection)]
+    assert len(ax.patches) == 5
+    assert len(bars.get_segments()) == 4
+    gaps = X.assign(bmi=np.where(X["bmi"] > 30, np.nan, X["bmi"]))
+    whole = limes.TabularExplainer(lambda rows: rows["bp"].to_numpy(), gaps, max_calls=200)
+    assert drawn(whole(gaps.iloc[:5], progress=False).plot.beeswarm()).get_xlabel().endswith("grey: missing")
+    assert "grey" not in drawn(one.plot.beeswarm()).get_xlabel()
 
 
 def curve(feature, values, errors=0.0, current=1):

@@ -2,14 +2,14 @@
 What-if page
 ============
 
-Move a row's values, and see prediction, coefficients, rule and diagnosis follow.
+Move a row's values, and see prediction, contributions, rule and diagnosis follow.
 
 .. index:: what if, simulator, sliders, interactive
 """
 
 # %%
 # .. image:: /images/what-if.png
-#    :alt: A loan's values with sliders and choices, their coefficients as bars, and the prediction beside them
+#    :alt: A loan's values with sliders and choices, their contributions as bars, and the prediction beside them
 #
 # One command serves it, on this machine alone:
 #

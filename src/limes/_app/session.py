@@ -140,7 +140,7 @@ class WhatIfSession:
     def diagnosis(self, values: Any, output: Any) -> dict[str, Any]:
         explanation = self._explained(values, output)
         (row,) = diagnose(explanation, progress=False).rows
-        names = ("kind", "severity", "sentence", "advice")
+        names = ("title", "severity", "sentence", "advice")
         findings = [{name: one_line(getattr(finding, name)) for name in names} for finding in row.findings]
         return {"verdict": one_line(row.verdict), "findings": findings}
 

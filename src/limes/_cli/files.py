@@ -27,8 +27,9 @@ from limes.exceptions import InputError
 # An archive is a bomb if it is both this large in memory, in bytes, and this many times its size on disk
 _PLAUSIBLE, _RATIO = 200 << 20, 100
 # Types that skops does not list: arrays of nodes, which every tree of scikit-learn has, and what a
-# ColumnTransformer has for a selection of columns by their dtype
+# ColumnTransformer has for a selection of columns by their dtype, as dtype_include=object
 _TRUSTED = (
+    "builtins.object",
     "numpy.dtype",
     "sklearn.compose._column_transformer.make_column_selector",
     "sklearn.tree._tree.Tree",

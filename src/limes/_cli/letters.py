@@ -82,7 +82,7 @@ def write_letter(
         typer.secho(f"limes: {remark}: pass the training table, --background", fg="yellow", err=True)
     still = files.columns_of(changing["exclude"], list(one.feature_names))
     facts = {**one.provenance, **_facts(inputs, len(background), label)}
-    facts |= {"not changed": ", ".join(still)} if still else {}
+    facts |= {"unchanged in the contrast": ", ".join(still)} if still else {}
     one = changed(one, provenance=facts)
     # a prediction at the threshold is not beyond it
     is_good = prediction > threshold if above is not None else prediction < threshold

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from io import TextIOWrapper
 from pathlib import Path
@@ -12,6 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 from typer.core import TyperGroup
 
 from limes import __version__
@@ -52,6 +53,8 @@ from limes._explanation.wording import one_line
 from limes.exceptions import InputError, LimesError, ModelError
 
 if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
+
     from limes._diagnostics.diagnosis import Diagnosis
     from limes._explanation import Explanation
     from limes.models._images import Preprocess
@@ -273,13 +276,37 @@ def _preprocess_of(session: Any, mean: float, scale: float) -> Preprocess:
     return Preprocess(mean=mean, scale=scale, channels=channels, size=tuple(sides) if fixed else None)
 
 
+# What a print tells those who call limes from Python, and what does the same here
+_SAME_HERE = {
+    "print(explanation.coefficients)": "on the page, --html",
+    ".rows[0].measures and to_html()": "on the page, --html",
+    "One row, by its position: diagnosis[i]": "One row: --row",
+}
+
+
+@dataclass(frozen=True)
+class _OnCommandLine:
+    """A result as it is printed, with options in the place of calls."""
+
+    result: Explanation | Diagnosis
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for drawn in self.result.__rich_console__(console, options):
+            for part in getattr(drawn, "renderables", (drawn,)):
+                if isinstance(part, Text):
+                    for call, option in _SAME_HERE.items():
+                        if call in part.plain:
+                            part.plain = part.plain.replace(f"in {call}", option).replace(call, option)
+                yield part
+
+
 def _show(
     result: Explanation | Diagnosis, html: files.OutputFile | None, json: files.OutputFile | None
 ) -> None:
     import rich
 
     for level in getattr(result, "levels", (result,)):  # the coarse one first
-        rich.print(level)
+        rich.print(_OnCommandLine(level))
     for output, write in ((html, result.to_html), (json, result.to_json)):
         if output is not None:
             write(output.path)
@@ -323,7 +350,7 @@ def decide(
         list[str] | None,
         typer.Option(
             help="A column that stays as it is in what would have changed the outcome, or several: a,b; may "
-            "be repeated."
+            "be repeated. Reasons and the account have it all the same."
         ),
     ] = None,
     max_calls: MaxCalls = None,
@@ -331,9 +358,11 @@ def decide(
 ) -> None:
     """Write a letter about one decision: why it was made, and what would have changed it.
 
-    Reasons are values that moved this prediction to its side of the threshold, in percentage points of a
-    probability. Without --html and --pdf the letter is printed here. Its numbers have no errors beside them:
-    these are in the record, --json.
+    Reasons are values that moved this prediction to its side of the
+    threshold, in percentage points of a probability.
+
+    Without --html and --pdf the letter is printed here. Its numbers have no
+    errors beside them: these are in the record, --json.
     """
     from limes._cli.letters import Inputs, catalogue_of, print_page, write_letter
 

@@ -19,14 +19,22 @@ import numpy as np
 from limes._arrays import Floats
 from limes._diagnostics.bandwidth import BandwidthPath
 from limes._diagnostics.context import DiagnosticContext, JointContext, SubsetContext, TableContext
-from limes._diagnostics.finding import ADDITIVE, SEVERITIES, Finding, Measure, RowOutput, output_positions
-from limes._diagnostics.fit import OF_ANY, orders
+from limes._diagnostics.finding import (
+    ADDITIVE,
+    SEVERITIES,
+    Finding,
+    Measure,
+    RowOutput,
+    by_reading,
+    output_positions,
+)
+from limes._diagnostics.fit import OF_ANY, accounts
 from limes._diagnostics.tables import OF_TABLES, Profile
 from limes._explanation import Explanation
 from limes._explanation.drawing import Page, drawer, write_text
-from limes._explanation.fit import additive_at
+from limes._explanation.fit import account_at, additive_at, leading
 from limes._explanation.json import jsonable
-from limes._explanation.view import PARTIAL_FIT
+from limes._explanation.view import PARTIAL_FIT, view_row
 from limes._explanation.wording import count
 from limes._threads import one_blas_thread, progress_bar
 from limes._warnings import RowWarning, of_outputs
@@ -132,15 +140,23 @@ def diagnose(
                 explanation[block], output=positions[block], calls=max_calls
             )
             results = {name: diagnostic(context) for name, diagnostic in _BY_CONTEXT[type(context)].items()}
-            results["interaction"] = orders(explanation[block], positions[block])
+            results = {"account": accounts(explanation[block], positions[block])} | results
             exact = _exact_additive(explanation[block], explainer)
             for i, row in enumerate(context.row_outputs):
                 of_row = {name: result for name, each in results.items() if (result := each[i]) is not None}
                 record = explanation.row_warnings[start + i]
                 additive = float(exact[i, positions[start + i]])
-                rows.append(RowDiagnosis(start + i, row, of_row, of_outputs(record, {row.output}), additive))
+                warned, position = of_outputs(record, {row.output}), int(positions[start + i])
+                headline = _headline(explanation[start + i][:, :, [position]])
+                rows.append(RowDiagnosis(start + i, row, of_row, warned, additive, headline))
             bar.update(len(context.rows))
     return Diagnosis(tuple(rows), explanation.method)
+
+
+def _headline(one: Explanation) -> str:
+    """The prediction and what is usual, as all media say it; "" without contributions that are shown."""
+    account = account_at(one, [0]) if leading(one) == "contributions" else None
+    return "" if account is None else view_row(one, 0, 1, account=account).outputs[0].titled
 
 
 def _exact_additive(explanation: Explanation, explainer: Any) -> Floats:
@@ -160,13 +176,18 @@ class RowDiagnosis:
     diagnostics: Mapping[str, Any]
     warnings: tuple[RowWarning, ...] = ()  # of the explanation, about this output
     exact_additive: float = float("nan")  # R² of whole effects, where it has a closed form
+    headline: str = ""  # the prediction and what is usual; "" where LIME's coefficients are shown
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """Findings, warnings first; without that of a low R² if single columns' effects capture enough."""
+        """Findings about contributions, then those about LIME's coefficients alone; warnings first in each.
+
+        That of a low R² is left out if single columns' effects capture enough.
+        """
         findings = (finding for result in self.diagnostics.values() for finding in result.findings())
         relevant = (f for f in findings if f.kind != "fidelity" or not self.additive >= ADDITIVE)
-        return tuple(sorted(relevant, key=lambda f: SEVERITIES.index(f.severity)))
+        by_severity = sorted(relevant, key=lambda f: SEVERITIES.index(f.severity))
+        return tuple(finding for part in by_reading(by_severity) for finding in part)
 
     @property
     def fidelity(self) -> float:
@@ -183,30 +204,36 @@ class RowDiagnosis:
 
     @property
     def verdict(self) -> str:
-        """Warnings, how much the surrogate captures, and that there is no other finding, if so."""
+        """What is known of contributions, then of LIME's coefficients: warnings, and where no check fails."""
+        return " ".join(filter(None, (self.verdict_on_contributions, self.verdict_on_lime)))
+
+    @property
+    def verdict_on_contributions(self) -> str:
+        """Warnings about contributions, and that no check adds to them, if so; "" if they are not shown."""
+        if not self.headline:
+            return ""
+        warnings = [warning for warning in self.warnings if warning.reading != "coefficients"]
+        return _verdict("The explanation", warnings, by_reading(self.findings)[0], "the contributions")
+
+    @property
+    def verdict_on_lime(self) -> str:
+        """Warnings about LIME's coefficients, and how much the surrogate captures."""
+        warnings = [w for w in self.warnings if w.reading == "coefficients" or not self.headline]
+        findings = by_reading(self.findings)[1] if self.headline else self.findings
         captured = _captured([self.fidelity], [self.additive], "this row")
-        of_lime = [warning for warning in self.warnings if warning.reading == "coefficients"]
-        others = [warning for warning in self.warnings if warning.reading != "coefficients"]
-        warning = "".join(
-            f"{what} warns: {'; '.join(w.sentence for w in its)}. "
-            for what, its in (("The explanation", others), ("LIME's view", of_lime))
-            if its
-        )
-        if self.findings:
-            return f"{warning}{f'{captured[0].upper()}{captured[1:]}.' if captured else ''}".strip()
-        if self.fidelity < PARTIAL_FIT and not warning:
-            # the account of the prediction stands; coefficients alone are a rough summary
-            return (
-                f"No check concerns the contributions. {captured[0].upper()}{captured[1:]}: report "
-                "contributions, and coefficients only as comparisons of averages."
-            )
-        silence = "No check adds to that" if warning else "All checks stayed below their thresholds"
-        return f"{warning}{silence}{f'; {captured}' if captured else ''}."
+        text = _verdict("LIME's view", warnings, findings, "LIME's coefficients")
+        if not captured:
+            return text
+        # the account of the prediction stands; coefficients alone are a rough summary
+        rough = self.fidelity < PARTIAL_FIT and self.headline and not findings
+        advice = ": report contributions, and coefficients only as comparisons of averages" if rough else ""
+        return f"{text} {captured[0].upper()}{captured[1:]}{advice}.".strip()
 
     @cached_property
     def measures(self) -> tuple[Measure, ...]:
-        """Numbers that are always reported."""
-        return tuple(measure for result in self.diagnostics.values() for measure in result.measures())
+        """Numbers that are always reported, those about contributions first."""
+        measures = [measure for result in self.diagnostics.values() for measure in result.measures()]
+        return tuple(measure for part in by_reading(measures) for measure in part)
 
     @property
     def path(self) -> BandwidthPath:
@@ -243,6 +270,7 @@ class RowDiagnosis:
             "output": self.explanation.output,
             "fidelity": self.fidelity,
             "additive_fidelity": self.additive,
+            "headline": self.headline,
             "findings": [asdict(finding) for finding in self.findings],
             "measures": [asdict(measure) for measure in self.measures],
             "path": {
@@ -267,6 +295,13 @@ class RowDiagnosis:
                 for profile in self.profiles
             ],
         }
+
+
+def _verdict(what: str, warnings: Sequence[RowWarning], findings: Sequence[Finding], about: str) -> str:
+    """Warnings, and that no check adds to them, if so; "" where findings say all."""
+    text = f"{what} warns: {'; '.join(w.sentence for w in warnings)}." if warnings else ""
+    silence = "" if findings else "No check adds to that." if warnings else f"No check concerns {about}."
+    return " ".join(filter(None, (text, silence)))
 
 
 def _captured(fidelities: Sequence[float], additives: Sequence[float], where: str) -> str:
@@ -321,16 +356,25 @@ class Diagnosis(Page):
         """Sentence on how much the surrogates capture, and how many rows have no finding."""
         if len(self) == 1:
             return self.rows[0].verdict
-        silent = sum(not row.findings and not row.warnings for row in self.rows)
-        warned = sum(bool(row.warnings) for row in self.rows)
         captured = _captured(
             [row.fidelity for row in self.rows], [row.additive for row in self.rows], "these rows (medians)"
         )
-        return (
-            f"In {silent:,} of {len(self):,} rows all checks stayed below their thresholds"
-            f"{f', and the explanation of {warned:,} warns' if warned else ''}"
-            f"{f'; {captured}' if captured else ''}."
-        )
+        on_lime = f"{self._silence(True)}{f'; {captured}' if captured else ''}."
+        if not any(row.headline for row in self.rows):
+            return f"In {on_lime}"
+        return f"In {self._silence(False)}. LIME's view: in {on_lime}"
+
+    def _silence(self, of_lime: bool) -> str:
+        """In how many rows no check concerns contributions, or LIME's coefficients, and how many warn."""
+        warned = [
+            any((warning.reading == "coefficients") == of_lime for warning in row.warnings)
+            for row in self.rows
+        ]
+        findings = [by_reading(row.findings)[of_lime] for row in self.rows]
+        silent = sum(not (its or warns) for its, warns in zip(findings, warned, strict=True))
+        about, who = ("coefficients", "that") if of_lime else ("the contributions", "the explanation")
+        text = f"{silent:,} of {len(self):,} rows no check concerns {about}"
+        return f"{text}, and {who} of {sum(warned):,} warns" if any(warned) else text
 
     def counts(self) -> Mapping[tuple[str, str], int]:
         """Return the number of rows with each (kind, severity)."""

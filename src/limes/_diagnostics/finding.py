@@ -27,10 +27,10 @@ A sampled number must pass its threshold by two standard errors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -120,6 +120,8 @@ def output_positions(explanation: Explanation, output: str | int | None) -> Ints
 
 Severity = Literal["note", "warning"]
 SEVERITIES: tuple[Severity, ...] = ("warning", "note")
+# What a number is about: contributions, LIME's coefficients, or "" both, as codes of warnings are
+Reading = Literal["", "contributions", "coefficients"]
 
 
 def worst(passes: Callable[[Severity], bool]) -> Severity | None:
@@ -176,6 +178,8 @@ class Finding:
         The measurement, its standard error (0 where exact), and its quantity in words.
     sentence, advice
         The meaning of the measurement, and what to do.
+    reading
+        What it is about: "contributions", LIME's "coefficients", or "" both.
 
     Examples
     --------
@@ -192,6 +196,12 @@ class Finding:
     unit: str
     sentence: str
     advice: str
+    reading: Reading = "coefficients"
+
+    @property
+    def title(self) -> str:
+        """The kind, under the word LIME where it is about coefficients alone."""
+        return in_lime(self.kind, self.reading)
 
     @property
     def code(self) -> str:
@@ -225,6 +235,27 @@ class Measure:
     value: float
     error: float
     remark: str
+    reading: Reading = "coefficients"
+
+    @property
+    def title(self) -> str:
+        """The name, under the word LIME where it is about coefficients alone."""
+        return in_lime(self.name, self.reading)
+
+
+def in_lime(name: str, reading: Reading) -> str:
+    return f"LIME: {name}" if reading == "coefficients" else name
+
+
+Part = TypeVar("Part", bound=Finding | Measure)
+
+
+def by_reading(parts: Iterable[Part]) -> tuple[list[Part], list[Part]]:
+    """What is about contributions, or both readings; and what is about LIME's coefficients alone."""
+    lists: tuple[list[Part], list[Part]] = ([], [])
+    for part in parts:
+        lists[part.reading == "coefficients"].append(part)
+    return lists
 
 
 def enumerate_names(names: Sequence[str], most: int = 3) -> str:

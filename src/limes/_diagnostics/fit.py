@@ -1,4 +1,4 @@
-r"""Diagnostics of any explanation: its fit, what ``lime`` would print, whether the model is a function.
+r"""Diagnostics of any explanation: whether the model is a function, contributions, LIME's fit.
 
     R² = (2 b·Γ - b·Σb) / Var_w f,      local error = f(ξ) - g(ξ).
 
@@ -11,8 +11,9 @@ weighted law itself and wastes no rows. In expectation b_j ≈ β_j · nCv_j / (
 v_j = α_j (1 - α_j): hardly shrunk at ordinary bandwidths, and almost to 0 at narrow ones, where all rows
 together weigh less than the penalty.
 
-A contribution is an average over the orders in which features can take the row's values. What one adds alone
-and what it adds last are the ends of that average: where they are far apart, features interact.
+*Contributions.* A contribution is an average over the orders in which features can take the row's values.
+What one adds alone and what it adds last are the ends of that average: where they are far apart, features
+interact.
 
 References
 ----------
@@ -45,7 +46,7 @@ from limes._diagnostics.finding import (
 )
 from limes._expectations.moments import Moments
 from limes._explanation import Explanation
-from limes._explanation.attribution import requested
+from limes._explanation.attribution import error_shares, requested
 from limes._explanation.fit import Interaction, account_at
 from limes._explanation.view import SURE, with_outputs
 from limes._explanation.wording import difference, number
@@ -250,14 +251,20 @@ _QUICK = 20
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Order:
-    """Exact contributions of one row, what features add alone and last, (d,) each, and the leading pairs."""
+class Account:
+    """Contributions of one row, their errors, what features add alone and last, (d,) each; leading pairs."""
 
     row: RowOutput
     values: Floats
+    errors: Floats
+    base_error: float
     alone: Floats
     last: Floats
     pairs: tuple[Interaction, ...] = ()
+
+    @property
+    def is_exact(self) -> bool:
+        return not self.errors.any()
 
     @property
     def ratio(self) -> float:
@@ -267,11 +274,25 @@ class Order:
         return moved / size if max(size, moved) > self.row.rounding and size > 0 else 0.0
 
     def measures(self) -> Iterator[Measure]:
-        remark = "is how far what features add last is from what they add alone, as a share of contributions"
-        yield Measure("order of features", self.ratio, 0.0, remark)
+        if self.is_exact:
+            remark = (
+                "of the sizes of contributions is what features add last less what they add alone, in sizes: "
+                "0 where they add up"
+            )
+            yield Measure("order of features", self.ratio, 0.0, remark, "contributions")
+            return
+        errors = np.append(self.errors, self.base_error)[:, None]
+        of_values, of_base = (
+            float(error_shares(self.values[:, None], its).max(initial=0.0))
+            for its in (errors[:-1], errors[-1:])
+        )
+        remark = "of the largest contribution is the largest standard error of one"
+        yield Measure("error of contributions", of_values, 0.0, remark, "contributions")
+        remark = "of the largest contribution is the standard error of their base"
+        yield Measure("error of the base", of_base, 0.0, remark, "contributions")
 
     def findings(self) -> Iterator[Finding]:
-        if self.ratio < ORDER:
+        if not self.is_exact or self.ratio < ORDER:
             return
         largest = np.argsort(-np.abs(self.last - self.alone), kind="stable")[:2].tolist()
         each = " and ".join(
@@ -293,32 +314,36 @@ class Order:
                 "Read the contributions of these features together: each is an average over all orders. "
                 "explanation.interactions() has the pairs, plot.waterfall(ends=True) both ends."
             ),
+            reading="contributions",
         )
 
 
-def orders(explanation: Explanation, output: Ints) -> list[Order | None]:
-    """How much the order matters at each row, for its output (n,); None without exact contributions."""
+def accounts(explanation: Explanation, output: Ints) -> list[Account | None]:
+    """The account of each row's output (n,); None where contributions cost calls, or more than a moment."""
     return [
-        _order(explanation[i], row, int(output[i])) for i, row in enumerate(row_outputs(explanation, output))
+        _account(explanation[i], row, int(output[i]))
+        for i, row in enumerate(row_outputs(explanation, output))
     ]
 
 
-def _order(explanation: Explanation, row: RowOutput, output: int) -> Order | None:
+def _account(explanation: Explanation, row: RowOutput, output: int) -> Account | None:
     fit = explanation.fit
     is_quick = fit is not None and fit.make().account_seconds * _QUICK <= 1.0
     if requested(explanation, "contributions") is None and not is_quick:
         return None
-    account = account_at(explanation, [0])
-    if account is None or account.standard_errors.any():
+    its = account_at(explanation, [0])
+    if its is None:
         return None
-    values, alone, last = (
-        with_outputs(a, explanation)[0, :, output] for a in (account.values, account.alone, account.last)
+    values, errors, alone, last = (
+        with_outputs(a, explanation)[0, :, output]
+        for a in (its.values, its.standard_errors, its.alone, its.last)
     )
-    order = Order(row=row, values=values, alone=alone, last=last)
-    if order.ratio < ORDER or fit is None:
-        return order
+    base_error = float(np.nan_to_num(with_outputs(its.base_errors, explanation)[0, output]))
+    account = Account(row=row, values=values, errors=errors, base_error=base_error, alone=alone, last=last)
+    if fit is None or not account.is_exact or account.ratio < ORDER:
+        return account
     pairs = explanation[:, :, [output]].interactions(PAIRS)
-    return replace(order, pairs=tuple(pair for pair in pairs if pair.share > SURE * pair.share_error))
+    return replace(account, pairs=tuple(pair for pair in pairs if pair.share > SURE * pair.share_error))
 
 
 @dataclass(frozen=True)
@@ -345,6 +370,7 @@ class Repetition:
                     "Call model.eval() if it is a network, fix its seed, and let nothing be fitted to the "
                     "batch in predict; then explain again."
                 ),
+                reading="",
             )
 
 

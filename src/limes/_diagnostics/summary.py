@@ -29,7 +29,7 @@ from limes._explanation import Explanation
 from limes._explanation.drawing import Card, Printable, drawer
 from limes._explanation.explanation import READINGS
 from limes._explanation.fit import leading
-from limes._explanation.view import output_position, output_title
+from limes._explanation.view import is_probability, output_position, output_title
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -91,6 +91,8 @@ class Summary(Printable):
         The cohorts, largest first; empty without ``cohorts=``.
     warnings
         How many rows have a warning of each code, most frequent first.
+    is_probability
+        Whether the output is one: contributions to it are shown in percentage points.
     """
 
     names: tuple[str, ...]
@@ -107,6 +109,12 @@ class Summary(Printable):
     pick: Pick
     cohorts: tuple[Cohort, ...]
     warnings: Mapping[str, int]
+    is_probability: bool = False
+
+    @property
+    def unit(self) -> float:
+        """What numbers are multiplied by where they are shown: contributions to a probability by 100."""
+        return 100.0 if self.of == "contributions" and self.is_probability else 1.0
 
     def order(self) -> list[int]:
         """Return the features by mean |β|, largest first."""
@@ -207,6 +215,7 @@ def summary(
     return Summary(
         names=one.feature_names,
         output=output_title(one, 0),
+        is_probability=is_probability(one),
         rows=len(one),
         of=of,
         mean_abs=size.mean(axis=0),

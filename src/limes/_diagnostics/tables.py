@@ -473,12 +473,16 @@ class Dependence:
             "each in units of the largest"
         )
         yield Measure("laws apart", self.apart, self.error, remark)
-        real = self.outside.real
+        real, together = self.outside.real, ""
+        if self.correlated is not None:
+            first, second, correlation = self.correlated
+            together = f"; {first} and {second} move together most, rank correlation {correlation:+.2f}"
         remark = (
             "of perturbed rows lie where no background row is "
-            f"({self.outside.shuffled:.0%} if columns were independent)"
+            f"({self.outside.shuffled:.0%} if columns were independent){together}"
         )
-        yield Measure("outside the data", real, float(np.sqrt(real * (1 - real) / self.outside.rows)), remark)
+        error = float(np.sqrt(real * (1 - real) / self.outside.rows))
+        yield Measure("outside the data", real, error, remark, "")
 
     def findings(self) -> Iterator[Finding]:
         sure = self.apart - SURE * self.error

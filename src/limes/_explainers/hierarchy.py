@@ -571,6 +571,8 @@ def explanation_fields(
         return numbers.reshape(1, *numbers.shape[: numbers.ndim - 1], *predictions.shape[1:])
 
     values, errors, base = shaped(account.values), shaped(account.errors), shaped(account.base)
+    # two answers of a random model differ by √2 of the spread of one
+    of_base = np.full(account.base.shape, spread / np.sqrt(2.0))
     unknown = np.full(values.shape, np.nan)
     return {
         "values": values,
@@ -592,13 +594,14 @@ def explanation_fields(
         "account": Contributions(
             values=values,
             base_values=base,
-            # two answers of a random model differ by √2 of the spread of one
-            base_errors=np.full(base.shape, spread / np.sqrt(2.0)),
+            base_errors=shaped(of_base),
             standard_errors=errors,
             alone=unknown,
             last=unknown,
             calls=np.zeros(1, dtype=np.int64),
-            row_converged=np.array([exact or accuracy.excess(account.values, account.errors) <= 1.0]),
+            row_converged=np.array(
+                [exact or accuracy.with_base(account.values, account.errors, of_base) <= 1.0]
+            ),
         ),
         "provenance": {
             **fine.picture,

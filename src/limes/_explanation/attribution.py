@@ -19,7 +19,7 @@ from limes._arrays import DIFFERENCE_ROUNDING
 from limes._checks import is_count
 from limes._explanation.drawing import Printable, drawer
 from limes._explanation.selection import by_size, selected
-from limes._explanation.wording import CONFIDENCE, count, number
+from limes._explanation.wording import CONFIDENCE, count, number, percentage
 from limes._warnings import RowWarning, by_output, sentence
 from limes.exceptions import InputError
 
@@ -177,12 +177,10 @@ class Attributions(Printable):
 
 
 def _are_accurate(computed: RowContributions, accuracy: Tolerance | None) -> Bools:
-    """Whether errors of rows are within the accuracy; those of the base count where the model was asked."""
+    """Whether errors of rows, those of the base among them, are within the accuracy."""
     if accuracy is None:
         return np.ones(len(computed.base), dtype=np.bool_)
-    excess = accuracy.excess(computed.values, computed.errors)
-    of_both = accuracy.with_base(computed.values, computed.errors, computed.base_errors)
-    return np.asarray(np.where(computed.calls > 0, of_both, excess) <= 1.0)
+    return accuracy.with_base(computed.values, computed.errors, computed.base_errors) <= 1.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -194,8 +192,9 @@ class Contributions(Attributions):
     adds on average: φ_j = ∫₀¹ β_j(t) dt. Where β_j(0) and β_j(1) differ, the column interacts with others.
 
     They are exact where the model was read and the integral has a closed form. Else walks estimate them: the
-    row's values replace those of a drawn row one after the other, in random order, until standard errors are
-    below the explainer's ``tolerance``, or 1.5 % of the largest contribution, or the row's calls are used.
+    row's values replace those of a drawn row one after the other, in random order, until standard errors, the
+    base's among them, are below the explainer's ``tolerance``, or 1.5 % of the largest contribution, or the
+    row's calls are used.
     Probabilities of boosted trees, whose margin is read, are walked without a call: errors are mostly below
     1 % of the largest contribution.
     Under ``law="joint"`` the rows are the background's own, with their weights; for an infinite bandwidth
@@ -227,8 +226,8 @@ class Contributions(Attributions):
     calls : (n,)
         Model calls for the contributions alone; 0 where the form of a read model answers.
     row_converged : (n,)
-        Whether a row is exact, or its errors are within ``tolerance=``; without one 1.5 % of the largest
-        contribution to each output.
+        Whether a row is exact, or its errors and that of its base are within ``tolerance=``; without one
+        1.5 % of the largest contribution to each output.
 
     Raises
     ------
@@ -318,20 +317,24 @@ def account_warnings(
     written, names = vars(explanation)["row_warnings"], explanation.output_names
     errors = account.standard_errors.reshape(len(rows), -1, len(names))
     values = account.values.reshape(errors.shape)
+    of_base = np.nan_to_num(account.base_errors.reshape(len(rows), -1), posinf=np.inf)
     record = []
     for i, row in enumerate(rows):
         its = [w for w in written[row] if w.reading != "coefficients" and w.code not in OF_ERRORS]
-        if errors[i].any():
-            short = not account.row_converged[i]
-            its += _about_errors(explanation, row, values[i], errors[i], int(account.calls[i]), short=short)
+        if errors[i].any() or of_base[i].any():
+            calls = None if account.row_converged[i] else int(account.calls[i])
+            its += _about_errors(explanation, row, values[i], errors[i], of_base[i], calls)
         record.append(tuple(its))
     return tuple(record)
 
 
 def _about_errors(
-    explanation: Any, row: int, values: Floats, errors: Floats, calls: int, *, short: bool
+    explanation: Any, row: int, values: Floats, errors: Floats, of_base: Floats, calls: int | None
 ) -> list[RowWarning]:
-    """Warnings about one row's contributions (d, k): that errors are large, or the order not certain."""
+    """Warnings about one row's contributions (d, k): that errors are large, or the order not certain.
+
+    ``calls`` are those after which errors, or those of the base (k,), are too large; None if they are not.
+    """
     names, sentences = explanation.feature_names, [""] * values.shape[1]
     # what is rounding beside the prediction has no place in an order
     rounding = DIFFERENCE_ROUNDING * np.abs(explanation.predictions[row]).reshape(-1)
@@ -344,19 +347,28 @@ def _about_errors(
         ]
         sentences[k] = sentence("contribution order", pairs="; ".join(tied)) if tied else ""
     warnings = [*by_output(sentences, explanation.output_names, "contribution order")]
-    if short:
-        largest = np.abs(values).max(axis=0)
-        moves = largest > rounding
-        share = np.max(errors.max(axis=0)[moves] / largest[moves], initial=0.0)
+    if calls is not None:
+        moves = np.abs(values).max(axis=0) > rounding
+        of_values, its_base = (
+            error_shares(values[:, moves], some[..., moves]).max(initial=0.0)
+            for some in (errors, of_base[None])
+        )
+        share = max(of_values, its_base)
         facts = {
-            "share": f"{share:.2g} times the size" if share >= 1 else f"{share:.0%}",
+            "share": f"{share:.2g} times the size" if share >= 1 else percentage(share),
             "spent": f" after {count(calls, 'model call')}" if calls else "",
             "more": ": pass a larger max_calls" if calls else "",
             "most": number(CONFIDENCE * float(errors.max()), 2),
         }
-        name = "" if moves.any() else "unseen"
+        name = ("base" if its_base > of_values else "") if moves.any() else "unseen"
         warnings.insert(0, RowWarning.of("contribution errors", name, **facts))
     return warnings
+
+
+def error_shares(values: Floats, errors: Floats) -> Floats:
+    """Errors (..., m, k) as shares of the largest of contributions (..., d, k); 0 where all are 0."""
+    largest = np.abs(values).max(axis=-2, keepdims=True, initial=0.0)
+    return np.asarray(np.divide(errors, largest, out=np.zeros(errors.shape), where=largest > 0))
 
 
 class _LateField:

@@ -151,11 +151,13 @@ def fact_texts(
     facts: Mapping[str, Any], hidden: Collection[str], longest: int = _LONGEST_FACT
 ) -> list[tuple[str, str]]:
     """Return names and texts of facts, cut at a length."""
-    written = (
-        (name, one_line(fact if isinstance(fact, str) else json.dumps(fact, ensure_ascii=False, default=str)))
-        for name, fact in facts.items()
-        if name not in hidden
-    )
+    written = ((name, one_line(_written(fact))) for name, fact in facts.items() if name not in hidden)
     return [
         (one_line(name), text if len(text) <= longest else f"{text[:longest]}…") for name, text in written
     ]
+
+
+def _written(fact: Any) -> str:
+    if isinstance(fact, (list, tuple)) and fact and all(isinstance(name, str) for name in fact):
+        return ", ".join(fact)
+    return fact if isinstance(fact, str) else json.dumps(fact, ensure_ascii=False, default=str)

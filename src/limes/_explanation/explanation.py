@@ -455,7 +455,7 @@ class Explanation(Page):
         output: str | int | None = None,
         sign: str = "both",
         of: str | None = None,
-        scale: str = "units",
+        scale: str | None = None,
     ) -> tuple[str, ...]:
         """Return the k largest contributions of a row as sentences, marked where the order is not certain.
 
@@ -476,7 +476,7 @@ class Explanation(Page):
             has its weights, a file without contributions, or a call with ``contributions=False``, LIME's
             coefficients.
         scale : "units" or "percentage points"
-            Units of the output; or hundredths, for probabilities.
+            Units of the output; or hundredths, the default of contributions to a probability.
 
         Returns
         -------

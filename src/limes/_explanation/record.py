@@ -61,7 +61,9 @@ def _inaccurate(explanation: Explanation, row: int) -> tuple[RowWarning, ...]:
     is_joint = explanation.provenance.get("law") == "joint"
     more = "use a larger background" if is_joint else "pass a larger max_calls"
     more = "raise samples" if explanation.certificates else more
-    return (RowWarning.of("tolerance", accuracy=accuracy(explanation), spent=spent, more=more),)
+    return (
+        RowWarning.of("tolerance", accuracy=accuracy(explanation, "coefficients"), spent=spent, more=more),
+    )
 
 
 def _hidden_effects(

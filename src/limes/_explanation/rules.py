@@ -370,12 +370,10 @@ def _contrast_sentence(contrast: Contrast) -> str:
 
 
 def _subject(contrast: Contrast) -> str:
-    name = one_line(contrast.output)
-    if contrast.quantity != "probability":
-        return "the prediction" + ("" if name == "output" else f" of “{name}”")
-    # words need no quotation marks: "the chance of good"
-    is_word = name[:1].isalpha() and name not in ("True", "False")
-    return "the chance" + ("" if name == "output" else f" of {name if is_word else f'“{name}”'}")
+    name, what = one_line(contrast.output), "chance" if contrast.quantity == "probability" else "prediction"
+    # names need no quotation marks, "the chance of good", as in other media; numbers and truth values do
+    is_name = name not in ("True", "False") and not name.removeprefix("-").replace(".", "", 1).isdigit()
+    return f"the {what}" + ("" if name == "output" else f" of {name if is_name else f'“{name}”'}")
 
 
 def _numbers(contrast: Contrast) -> tuple[str, ...]:

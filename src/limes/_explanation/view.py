@@ -11,7 +11,7 @@ import numpy as np
 
 from limes._arrays import ROUNDING
 from limes._checks import check_choice
-from limes._explanation.attribution import Coefficients, account_warnings, changed
+from limes._explanation.attribution import Coefficients, account_warnings, changed, error_shares
 from limes._explanation.fit import account_at, additive_at, fidelity_at, leading
 from limes._explanation.rules import Certificate, certificate_sentences
 from limes._explanation.selection import by_size, name_positions, shown_of
@@ -27,6 +27,7 @@ from limes._explanation.wording import (
     left_of,
     number,
     one_line,
+    percentage,
     shorten,
     shorten_condition,
     signed_column,
@@ -644,9 +645,18 @@ def warnings_of(explanation: Explanation, record: Sequence[RowWarning]) -> tuple
     return tuple(one_line(text(warning)) for warning in record)
 
 
-def accuracy(explanation: Explanation) -> str:
-    """Return the accuracy that ``row_converged`` refers to: the tolerance, or the default."""
-    return one_line(str(explanation.provenance.get("tolerance", "1.5% of the largest coefficient")))
+def accuracy(explanation: Explanation, of: str) -> str:
+    """Return the accuracy that ``row_converged`` of a reading refers to: the tolerance, or the default."""
+    size, share, _ = one_line(str(explanation.provenance.get("tolerance", "1.5%"))).partition("%")
+    return f"{size}% of the largest {of.removesuffix('s')}" if share else size
+
+
+def stated_facts(explanation: Explanation) -> dict[str, Any]:
+    """Return the provenance as media state it, which show the reading that leads."""
+    facts = dict(explanation.provenance)
+    return (
+        facts | {"tolerance": accuracy(explanation, leading(explanation))} if "tolerance" in facts else facts
+    )
 
 
 def headlined_rule(certificate: Certificate) -> str:
@@ -682,14 +692,19 @@ def method_line(explanation: Explanation, row: int | None = None) -> str:
 
 def account_line(explanation: Explanation, account: Contributions) -> str:
     """Return how contributions were computed: exactly, or to which error and from how many model calls."""
-    errors, calls = account.standard_errors, int(account.calls.sum())
+    calls = int(account.calls.sum())
+    n, k = len(account.values), len(explanation.output_names)
+    values, errors, of_base = (
+        np.nan_to_num(its.reshape(n, -1, k), posinf=np.inf)
+        for its in (account.values, account.standard_errors, account.base_errors)
+    )
     reason = one_line(explanation.reason)
     if not errors.any():
         how = reason if reason and explanation.method == "exact" else "read off the model"
         return f"exact: {how}, no sampling ({count(calls, 'model call')})"
-    size = np.abs(account.values).max(axis=1, keepdims=True, initial=0.0)
-    shares = np.divide(errors, size, out=np.zeros_like(errors), where=size > 0)
-    accuracy_text = f"estimated to {max(float(np.max(shares)), 0.001):.1%} of the largest contribution"
+    share = max(0.001, *(error_shares(values, its).max(initial=0.0) for its in (errors, of_base)))
+    worst = " in the worst row" if n > 1 else ""
+    accuracy_text = f"estimated to {percentage(share)} of the largest contribution{worst}"
     if not calls:
         return f"{accuracy_text}, from the model as it was read, no model calls"
     shared = 0 if explanation.shared_calls is None else int(explanation.shared_calls.max(initial=0))

@@ -82,9 +82,9 @@ _EXPLAINED = 1e-2
 
 @dataclass(frozen=True)
 class Tolerance:
-    """The largest standard error that a coefficient may have.
+    """The largest standard error that a coefficient, or a contribution, may have.
 
-    ``size`` is in the output's units, or, if ``relative``, a share of the largest coefficient of its output.
+    ``size`` is in the output's units, or, if ``relative``, a share of the largest one of its output.
     """
 
     size: float
@@ -103,7 +103,7 @@ class Tolerance:
         return self.excess(np.concatenate([values, np.zeros_like(base_errors)[..., None, :]], axis=-2), both)
 
     def __str__(self) -> str:
-        return f"{100 * self.size:.3g}% of the largest coefficient" if self.relative else f"{self.size:.6g}"
+        return f"{100 * self.size:.3g}%" if self.relative else f"{self.size:.6g}"
 
 
 # Accuracy that rows are judged by, and that a pool has to reach, where the user sets no tolerance. With it

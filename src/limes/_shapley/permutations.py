@@ -287,10 +287,10 @@ class _Estimate(NamedTuple):
     base_errors: Floats
 
     def excess(self, accuracy: Tolerance) -> float:
-        """The largest error in units of the tolerance."""
+        """The largest error, the base's among them, in units of the tolerance."""
         # walks that never changed the prediction tell nothing but what they may have missed
         errors = np.maximum(self.errors, self.unseen / _MISSED) if self.values.any() else self.unseen
-        return float(accuracy.excess(self.values, errors))
+        return float(accuracy.with_base(self.values, errors, self.base_errors[0]))
 
 
 # Rows z (W, d), f(z) (W, k) if it is known, and orders of columns (2, W, d), there and back, to answers after
@@ -521,7 +521,9 @@ def _controlled(phi: Floats, controls: Floats) -> tuple[Floats, Floats]:
     centred = (controls - mean).transpose(1, 2, 0)
     # controls that vary by rounding alone tell nothing
     centred = np.where(np.abs(centred) > DIFFERENCE_ROUNDING * np.abs(controls).max(), centred, 0.0)
-    inverse = np.linalg.pinv(centred @ centred.transpose(0, 2, 1), hermitian=True)
+    # a sum of many products has the rounding of each: what is smaller may be below 0
+    least = pairs * np.finfo(np.float64).eps
+    inverse = np.linalg.pinv(centred @ centred.transpose(0, 2, 1), rcond=least, hermitian=True)
     slopes = inverse @ (centred @ phi.transpose(1, 0, 2))
     explained = (controls.transpose(1, 0, 2) @ slopes).transpose(1, 0, 2)
     # q slopes were fitted, and are the less certain the further the sample's means are from the known ones

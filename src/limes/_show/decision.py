@@ -29,6 +29,7 @@ from limes._explanation.view import (
     output_position,
     output_title,
     row_label,
+    stated_facts,
     usual_is,
     warnings_of,
     what_holds,
@@ -67,7 +68,7 @@ _UNCERTAIN = " (order not certain)"
 # What the line of the method ends with for those who wrote the program
 _ADVICE = re.compile("; (its margin is exact|if it is a fitted model's method).*")
 # How large errors are: they are in the record
-_ERROR = re.compile(r"(?<=^estimated) to [\d.e+-]+% of the largest contribution")
+_ERROR = re.compile(r"(?<=^estimated) to [\d.e+-]+ % of the largest contribution")
 # Rounding of a sum of contributions, as a share of what is added
 _ROUNDED = 1e-6
 
@@ -282,10 +283,14 @@ def _account(one: Explanation) -> Contributions | None:
 
 
 def _facts(one: Explanation) -> dict[str, Any]:
-    """What the provenance states, with numbers as people read them: the record has all digits."""
+    """What the provenance states of the numbers shown, as people read them: the record has all digits."""
+    facts = stated_facts(one)
+    if "law of contributions" in facts and leading(one) == "contributions":
+        # the law and the penalty of LIME's surrogate concern no number of the letter
+        facts = {name: fact for name, fact in facts.items() if name not in ("law", "ridge")}
     return {
         name: number(fact, 6) if isinstance(fact, float) else fact
-        for name, fact in one.provenance.items()
+        for name, fact in facts.items()
         if fact is not None
     }
 

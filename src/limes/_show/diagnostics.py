@@ -6,6 +6,7 @@ positions computed here; it escapes every text.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from limes._arrays import is_constant
+from limes._diagnostics.finding import by_reading
 from limes._explanation.drawing import Card
 from limes._explanation.wording import (
     CONFIDENCE,
@@ -45,20 +47,23 @@ from limes._warnings import CODES
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
     from matplotlib.axes import Axes
 
     from limes._arrays import Floats
     from limes._diagnostics.bandwidth import BandwidthPath
     from limes._diagnostics.diagnosis import Diagnosis, RowDiagnosis
-    from limes._diagnostics.finding import Finding
+    from limes._diagnostics.finding import Finding, Measure
     from limes._diagnostics.summary import Summary
     from limes._diagnostics.tables import Profile
 
 _STYLES = {"warning": "bold dark_orange", "note": "bold dodger_blue1"}
 # The measures that are always printed
-_PRINTED = ("fidelity R²", "local error")
+_PRINTED = (
+    *("error of contributions", "error of the base", "order of features", "outside the data"),
+    *("fidelity R²", "local error"),
+)
 
 
 # -- a diagnosis in the terminal -----------------------------------------------------------------------------
@@ -72,14 +77,28 @@ def drawn(diagnosis: Diagnosis) -> Group:
 
 def _single(row: RowDiagnosis, method: str) -> Iterator[RenderableType]:
     e = row.explanation
-    yield Text.assemble(
-        (e.heading, "bold"),
-        f": prediction {number(e.prediction)}, surrogate {number(e.surrogate)} ({method})",
-    )
+    surrogate = f"prediction {number(e.prediction)}, surrogate {number(e.surrogate)} ({method})"
+    shown = 0
+    (findings, of_lime), (measures, its_measures) = by_reading(row.findings), by_reading(row.measures)
+    if row.headline:
+        yield Text.assemble((e.label, "bold"), f": {row.headline}")
+        shown += yield from _part(row.verdict_on_contributions, findings, measures)
+    else:
+        of_lime, its_measures = [*findings, *of_lime], [*measures, *its_measures]
+    yield Text.assemble(("LIME's view" if row.headline else e.heading, "bold"), f": {surrogate}")
+    shown += yield from _part(row.verdict_on_lime, of_lime, its_measures)
+    rest = count(len(row.measures) - shown, "further measure")
+    yield Text(f"{rest} in .rows[0].measures and to_html()", style="dim")
+
+
+def _part(
+    verdict: str, findings: Sequence[Finding], measures: Sequence[Measure]
+) -> Generator[RenderableType, None, int]:
+    """What is known of one reading; returns how many measures were drawn."""
     yield Text()
-    yield Text(row.verdict)
+    yield Text(verdict)
     yield Text()
-    for finding, also in by_kind(row.findings):
+    for finding, also in by_kind(findings):
         yield Text.assemble(
             (f"{finding.severity}: {finding.kind}", _STYLES[finding.severity]),
             "  ",
@@ -94,26 +113,27 @@ def _single(row: RowDiagnosis, method: str) -> Iterator[RenderableType]:
     table.add_column("measure", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)
     table.add_column("")
-    printed = [measure for measure in row.measures if measure.name in _PRINTED]
+    printed = [measure for measure in measures if measure.name in _PRINTED]
     for measure in printed:
         remark = Text(one_line(measure.remark), style="dim")
         table.add_row(Text(measure.name), Text(estimate_text(measure.value, measure.error)), remark)
-    yield table
-    rest = count(len(row.measures) - len(printed), "further measure")
-    yield Text(f"{rest} in .rows[0].measures and to_html()", style="dim")
+    if printed:
+        yield table
+    return len(printed)
 
 
 def by_kind(findings: Sequence[Finding]) -> Iterator[tuple[Finding, str]]:
-    """Yield the first finding of each kind, and a sentence on others of that kind; warnings come first."""
-    for kind in dict.fromkeys(finding.kind for finding in findings):
-        first, *others = (finding for finding in findings if finding.kind == kind)
+    """Yield the first finding of each kind, and a sentence on others of that kind, in their order."""
+    for title in dict.fromkeys(finding.title for finding in findings):
+        first, *others = (finding for finding in findings if finding.title == title)
+        kind = first.kind
         parts = [f"{', '.join(f.features) or kind} ({number(f.number, 3)})" for f in others]
         yield first, f"The same holds for {', '.join(parts)}." if parts else ""
 
 
 def _several(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     yield Text(f"{count(len(diagnosis), 'row')}, {diagnosis.method}", style="bold")
-    counts = diagnosis.counts()
+    counts = _counts(diagnosis)
     yield Text(diagnosis.verdict)
     if not counts:
         return
@@ -122,29 +142,41 @@ def _several(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     table.add_column("warnings", justify="right")
     table.add_column("notes", justify="right")
     table.add_column("the first, and what to do")
-    for kind, row, finding in _first_of_each(diagnosis):
+    for row, finding in _first_of_each(diagnosis):
         text = Text.assemble(
             (f"{row}: ", "bold"), one_line(finding.sentence), "\n", (f"→ {finding.advice}", "italic")
         )
-        many = [Text(str(counts.get((kind, severity)) or "")) for severity in ("warning", "note")]
-        table.add_row(Text(kind, style=_STYLES[finding.severity]), *many, text)
+        many = [Text(str(counts.get((finding.title, severity)) or "")) for severity in ("warning", "note")]
+        table.add_row(Text(finding.title, style=_STYLES[finding.severity]), *many, text)
     yield table
     yield Text("Rows are named as in the explanation. One row, by its position: diagnosis[i]", style="dim")
 
 
-def _first_of_each(diagnosis: Diagnosis) -> list[tuple[str, str, Finding]]:
-    """Return the kinds of findings, those with warnings first, with the first row of the worst severity."""
+def _counts(diagnosis: Diagnosis) -> Mapping[tuple[str, str], int]:
+    """The number of rows with each (title, severity)."""
+    return Counter(
+        pair for row in diagnosis.rows for pair in dict.fromkeys((f.title, f.severity) for f in row.findings)
+    )
+
+
+def _first_of_each(diagnosis: Diagnosis) -> list[tuple[str, Finding]]:
+    """Return each kind's first finding of the worst severity, and its row.
+
+    Those about contributions come first, and of these, and of LIME's, those with the most warnings.
+    """
     first: dict[str, tuple[str, Finding]] = {}
     for row in diagnosis.rows:
         for finding in row.findings:
-            earlier = first.get(finding.kind)
+            earlier = first.get(finding.title)
             if earlier is None or (earlier[1].severity == "note" and finding.severity == "warning"):
-                first[finding.kind] = row.explanation.label, finding
-    counts = diagnosis.counts()
-    order = sorted(
-        first, key=lambda kind: (-counts.get((kind, "warning"), 0), -counts.get((kind, "note"), 0))
-    )
-    return [(kind, *first[kind]) for kind in order]
+                first[finding.title] = row.explanation.label, finding
+    counts = _counts(diagnosis)
+
+    def rank(title: str) -> tuple[bool, int, int]:
+        warnings, notes = (counts.get((title, severity), 0) for severity in ("warning", "note"))
+        return first[title][1].reading == "coefficients", -warnings, -notes
+
+    return [first[title] for title in sorted(first, key=rank)]
 
 
 # -- a diagnosis as a page -----------------------------------------------------------------------------------
@@ -169,10 +201,15 @@ def _content(diagnosis: Diagnosis) -> dict[str, Any]:
     return {
         "title": f"Diagnosis of {count(len(diagnosis), 'row')}",
         "diagnosis": diagnosis,
-        "counts": diagnosis.counts(),
+        "counts": _counts(diagnosis),
         "kinds": _first_of_each(diagnosis),
         "rows": [
-            (row, [*by_kind(row.findings)], _path(row.path), [*map(_profile, row.profiles[:MAX_PROFILES])])
+            (
+                row,
+                *([*by_kind(its)] for its in by_reading(row.findings)),
+                _path(row.path),
+                [*map(_profile, row.profiles[:MAX_PROFILES])],
+            )
             for row in rows
         ],
         "omitted": count(omitted, "further row") if omitted else "",
@@ -390,7 +427,7 @@ def summary_table(summary: Summary, width: int) -> Group:
         grid.add_column(name, justify="left" if name in ("feature", "") else "right", no_wrap=True)
     for cells in zip(*columns.values(), strict=True):
         grid.add_row(*cells)
-    head = Text.assemble((one_line(summary.output), "bold"), f": {summary.of} of {summary.rows:,} rows")
+    head = Text.assemble((one_line(summary.output), "bold"), f": {_summarised(summary)}")
     return Group(head, grid, *_summary_remarks(summary, len(order)))
 
 
@@ -398,26 +435,38 @@ def summary_card(summary: Summary) -> Card:
     order = summary.order()[:MAX_FEATURES]
     columns = {"feature": [one_line(summary.names[j]) for j in order], **_summary_columns(summary, order)}
     return Card(
-        title=f"{summary.output}: {summary.of} of {summary.rows:,} rows",
+        title=f"{summary.output}: {_summarised(summary)}",
         columns=list(columns),
         rows=[list(cells) for cells in zip(*columns.values(), strict=True)],
         remarks=[text.plain for text in _summary_remarks(summary, len(order))],
     )
 
 
+def _summarised(summary: Summary) -> str:
+    points = ", in percentage points" if summary.unit != 1.0 else ""
+    return f"{summary.of} of {count(summary.rows, 'row')}{points}"
+
+
 def _summary_columns(summary: Summary, order: list[int]) -> dict[str, list[str]]:
     # a standard deviation over rows is 0 where it is rounding
     constant = [is_constant(float(summary.spread[j]) ** 2, summary.mean_abs[j]) for j in order]
-    spreads = np.where(constant, 0.0, summary.spread[order]).tolist()
+    unit, deviations = summary.unit, np.where(constant, 0.0, summary.spread[order])
+    sizes, spreads, means, lows, highs = (
+        signed_column(unit * its, 3, size=unit * float(summary.mean_abs.max(initial=0.0)))
+        for its in (
+            *(summary.mean_abs[order], deviations),
+            *(summary.mean[order], summary.low[order], summary.high[order]),
+        )
+    )
     size, mean, above = "mean |β|", "mean β", "β > 0"
     if summary.of == "contributions":
         size, mean, above = "mean |contribution|", "mean", "> 0"
     return {
-        size: [number(summary.mean_abs[j], 3) for j in order],
-        "spread": [number(spread, 2) for spread in spreads],
-        mean: signed_column(summary.mean[order], 3),
-        "10 %": signed_column(summary.low[order], 3),
-        "90 %": signed_column(summary.high[order], 3),
+        size: [text.removeprefix("+") for text in sizes],
+        "spread": [text.removeprefix("+") for text in spreads],
+        mean: means,
+        "10 %": lows,
+        "90 %": highs,
         above: [f"{summary.positive[j]:.0%}" for j in order],
     }
 
@@ -436,7 +485,9 @@ def _summary_remarks(summary: Summary, shown: int) -> Iterator[Text]:
         yield Text(f"{rows:,} of {count(summary.rows, 'row')}, {code!r}: {CODES.get(code, code)}")
     for cohort in summary.cohorts:
         top = np.argsort(-cohort.mean_abs, kind="stable")[:3]
-        largest = ", ".join(f"{one_line(summary.names[j])} {number(cohort.mean_abs[j], 3)}" for j in top)
+        sizes = [number(summary.unit * cohort.mean_abs[j], 3) for j in top]
+        names = [one_line(summary.names[j]) for j in top]
+        largest = ", ".join(f"{name} {size}" for name, size in zip(names, sizes, strict=True))
         yield Text.assemble((f"{shorten(cohort.name, 40)}", "bold"), f" ({cohort.rows:,} rows): {largest}")
 
 
@@ -489,5 +540,8 @@ class SummaryPlots:
         axes.set_yticks(np.arange(len(names)), labels=names, parse_math=False, fontsize=10)
         axes.invert_yaxis()
         plain_frame(axes, 9)
+        if self.summary.unit != 1.0:
+            label = f"{label}, percentage points"
+            axes.xaxis.set_major_formatter(lambda value, _: number(100.0 * value, 6))
         axes.set_xlabel(label, fontsize=9)
         set_title(axes, f"{shorten(self.summary.output, 36)}: {title}")

@@ -258,12 +258,15 @@ def reasons(
     output: str | int | None,
     sign: str,
     of: str,
-    scale: str,
+    scale: str | None,
 ) -> tuple[Reason, ...]:
     """Sentences about a row; contributions are written as in its account, which adds up."""
     if not is_count(k):
         raise InputError(f"reasons(k={k!r}): k is the number of reasons; pass 1 or more")
     check_choice("sign", sign, tuple(_SIGNS))
+    if scale is None:
+        is_share = of == "contributions" and is_probability(explanation)
+        scale = "percentage points" if is_share else "units"
     check_choice("scale", scale, tuple(_SCALES))
     if scale != "units" and not is_probability(explanation):
         raise InputError(f"scale={scale!r} is for probabilities: pass scale='units'")
@@ -277,7 +280,8 @@ def reasons(
     if account is not None:
         texts, _ = view.account_texts()
         written = {line.feature: text for line, (text, _) in zip(view.lines, texts, strict=False)}
-    title = output_title(one, 0)
+    is_share = account is not None and scale != "units"
+    title = f"the chance of {view.label}" if is_share and view.label else view.title
     title = "the prediction" if title == "prediction" else title
     lines = [line for line in view.lines if _SIGNS[sign](line)]
     return tuple(

@@ -24,6 +24,7 @@ from limes._explanation.view import (
     output_title,
     row_label,
     shown_outputs,
+    stated_facts,
     usual_is,
     view_row,
     whose_surrogate,
@@ -188,7 +189,7 @@ def title_of(explanation: Explanation) -> str:
 
 def facts_of(explanation: Explanation) -> list[tuple[str, str]]:
     """Return names and texts of the facts of the provenance that no picture shows."""
-    return fact_texts(explanation.provenance, DRAWN, LONGEST_FACT)
+    return fact_texts(stated_facts(explanation), DRAWN, LONGEST_FACT)
 
 
 def _gathered_warnings(explanation: Explanation, hidden: str) -> list[str]:

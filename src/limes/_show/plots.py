@@ -163,16 +163,18 @@ class Plots:
         one = _one_row(self.explanation, row or 0, output)
         axes = canvas.line_axes(one, max_features)
         view = view_row(one, 0, max_features, account=named_account(one, of)).outputs[0]
-        bars = [(_name(canvas, line), line.drawn, line.reach) for line in view.lines]
+        bars = [(_name(canvas, line), line.drawn) for line in view.lines]
         if of == "contributions" and view.others():
-            bars.append((view.others(), view.shares()[-1], 0.0))
-        names, values = [name for name, _, _ in bars], np.array([size for _, size, _ in bars])
+            bars.append((view.others(), view.shares()[-1]))
+        names, values = [name for name, _ in bars], np.array([size for _, size in bars])
         positions = np.arange(len(values))
         drawn = np.where(np.isfinite(values), values, np.nan)
         axes.barh(positions, drawn, height=0.68, color=[*map(sign_colour, values)], zorder=2)
         if view.sampled:
-            reach = [reach for _, _, reach in bars]
-            error_bars(axes, values, positions, xerr=reach, elinewidth=1.1, capsize=2.5)
+            # the sum of all others has none that is known
+            reach = [line.reach for line in view.lines]
+            its = slice(len(reach))
+            error_bars(axes, values[its], positions[its], xerr=reach, elinewidth=1.1, capsize=2.5)
         name_lines(axes, names)
         errors = ", with 95 % error bars" if view.sampled else ""
         hidden = of == "coefficients" and view.omitted
@@ -275,7 +277,10 @@ class Plots:
         for line, middles in categories:
             _write_categories(axes, line, middles)
             axes.set_ylim(len(order) + len(rest) - 0.35, -0.5)
-        label = f"{_words(one, of)}{_per(one, of)}, one dot a row"
+        lacks = any(
+            not _has_texts(cells) and np.isnan(numbers(cells)).any() for cells in one.data[:, order].T
+        )
+        label = f"{_words(one, of)}{_per(one, of)}, one dot a row{'; grey: missing' if lacks else ''}"
         signed_frame(axes, canvas.with_unit(label + ("" if rest else _omitted(one, len(order)))))
         _in_percent(axes.xaxis, one, of)
         canvas.write_title(axes, *_rows_title(one, of))
@@ -372,7 +377,7 @@ class Plots:
             CONFIDENCE * one.coefficients.standard_errors[:, j] * units,
         )
         axes = axes_or_new(canvas.ax, (7.5, 4.2))
-        x, ticks = _places(one.data[:, j])
+        x, ticks, lacking = _places(one.data[:, j])
         axes.axhline(0.0, color=ink(), alpha=0.6, linewidth=0.8, zorder=1)
         plain_frame(axes, 9)
         if reach.any() and np.isfinite(reach).all():
@@ -387,6 +392,8 @@ class Plots:
             axes.set_xticks(range(len(ticks)), labels=[shorten(t, 18) for t in ticks], parse_math=False)
             if sum(map(len, ticks)) > 60:
                 turn(axes)
+        if lacking is not None:
+            _name_missing(axes, lacking)
         name = canvas.feature(one.feature_names[j])
         write_below(axes, shorten(name, 60))
         label = canvas.with_unit(f"{_words(one, of)}{_per(one, of)}")
@@ -725,8 +732,8 @@ def _mean_bar(one: Explanation, of: str, max_features: int, canvas: Canvas) -> A
     axes.hlines(at, low, high, color=ink(), linewidth=1.2, zorder=3)
     axes.scatter([*low, *high], [*at, *at], marker="|", s=40, color=ink(), linewidths=1.2, zorder=3)
     name_lines(axes, [*_features(canvas, one, order), *names])
-    what = f"mean |{_words(one, of)}|{_per(one, of)}"
-    label = f"{what} of {count(len(one), 'row')}; lines: 10 % to 90 % of the rows"
+    what = f"mean |{_words(one, of)}| over {count(len(one), 'row')}{_per(one, of)}"
+    label = f"{what}; lines: 10 % to 90 % of them"
     signed_frame(axes, canvas.with_unit(label + ("" if names else _omitted(one, len(order)))))
     _in_percent(axes.xaxis, one, of)
     canvas.write_title(axes, *_rows_title(one, of))
@@ -844,15 +851,29 @@ def _has_texts(cells: Objects) -> bool:
     return bool(present) and all(isinstance(value, str | bool) for value in present)
 
 
-def _places(cells: Objects) -> tuple[Floats, list[str]]:
-    """Return positions along x, and names of categories, [] for numbers; missing ones lie at the left."""
+def _name_missing(axes: Axes, place: float) -> None:
+    """Write where the dots without a number are; numbers along the axis begin to the right of it."""
+    low, high = axes.get_xlim()
+    shown = [tick for tick in axes.get_xticks().tolist() if place + 0.05 * (high - low) < tick <= high]
+    written = [number(tick, 6).replace("-", "\N{MINUS SIGN}") for tick in shown]
+    axes.set_xticks([place, *shown], labels=["missing", *written])
+    axes.set_xlim(low, high)
+
+
+def _places(cells: Objects) -> tuple[Floats, list[str], float | None]:
+    """Return positions along x, names of categories, [] for numbers, and where missing numbers are, if any.
+
+    These lie at the left.
+    """
     if not _has_texts(cells):
         values = numbers(cells)
         present = values[~np.isnan(values)]
         low, span = (present.min(), np.ptp(present)) if present.size else (0.0, 0.0)
-        return np.where(np.isnan(values), low - 0.1 * (span or 1.0), values), []
+        beside = float(low - 0.1 * (span or 1.0))
+        places = np.where(np.isnan(values), beside, values)
+        return places, [], beside if present.size < values.size else None
     names = [cell(value) for value in cells.tolist()]
     levels = sorted(set(names))
     codes = np.array([levels.index(name) for name in names], dtype=float)
     # a sequence that fills the room evenly: no draw, so that pictures are the same every time
-    return codes + 0.5 * ((np.arange(len(codes)) * 0.6180339887) % 1.0 - 0.5), levels
+    return codes + 0.5 * ((np.arange(len(codes)) * 0.6180339887) % 1.0 - 0.5), levels, None

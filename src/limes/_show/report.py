@@ -421,7 +421,7 @@ class _Content:
             [
                 (
                     finding.severity,
-                    finding.kind,
+                    finding.title,
                     one_line(f"{finding.sentence} {also}"),
                     advice.setdefault(one_line(finding.advice), len(advice)),
                 )
@@ -537,7 +537,7 @@ def _at_bandwidths(
     if explainer is None or not hasattr(explainer, "_diagnostic_context"):
         raise InputError("it comes from a file, or its explainer has no bandwidth.")
     if explanation.method != "exact":
-        raise InputError("the model was sampled, not read.")
+        raise InputError("LIME's coefficients are sampled.")
     if explanation.provenance.get("ridge"):
         raise InputError("the surrogate has a ridge penalty.")
     bandwidths, current = placed_grid(float(explanation.provenance["bandwidth"]))

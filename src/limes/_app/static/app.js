@@ -339,9 +339,9 @@ function showRule(answer) {
 
 function showDiagnosis(answer) {
   text($("verdict"), answer.verdict);
-  $("findings").replaceChildren(...answer.findings.map(({ kind, severity, sentence, advice }) => {
+  $("findings").replaceChildren(...answer.findings.map(({ title, severity, sentence, advice }) => {
     const item = create("li", "", severity);
-    item.append(create("b", kind), create("p", sentence), create("p", `→ ${advice}`, "advice"));
+    item.append(create("b", title), create("p", sentence), create("p", `→ ${advice}`, "advice"));
     return item;
   }));
 }

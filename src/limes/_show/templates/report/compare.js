@@ -32,6 +32,8 @@ function comparison(a, b, state) {
   ];
 }
 
+function inPoints(sides) { return sides.every(({ model, k }) => model.account && model.labels[k]); }
+
 function comparedFacts(sides, names) {
   const facts = [
     ['prediction', ({ model, i, k }) => model.prediction(i, k)],
@@ -49,13 +51,15 @@ function comparedSurrogates(sides, names) {
     ['surrogate', ({ model, i, k }) => model.surrogate(i, k)],
   ];
   const fits = { cells: ['R²', ...sides.map(({ model, i, k }) => fidelityText(model, i, k)), ''] };
-  return factsTable('Both surrogates in numbers', facts, sides, names, [fits]);
+  return factsTable('Both surrogates in numbers', facts, sides, names, { more: [fits], points: false });
 }
 
-function factsTable(caption, facts, sides, names, more = []) {
+function factsTable(caption, facts, sides, names, { more = [], points = inPoints(sides) } = {}) {
   const rows = facts.map(([name, read]) => {
     const [first, second] = sides.map(read);
-    return { cells: [name, number(first), number(second), difference(second - first)] };
+    if (!points) return { cells: [name, number(first), number(second), difference(second - first)] };
+    const [a, b, change] = [first, second, second - first].map((value) => (100 * value).toFixed(1));
+    return { cells: [name, `${a} %`, `${b} %`, signed(change, second - first)] };
   });
   const columns = [['', 'name'], [names[0], 'number'], [names[1], 'number'], ['difference', 'number']];
   return table(caption, columns, [...rows, ...more], { class: 'lines compared' });
@@ -79,6 +83,7 @@ class ComparedLines {
   still({ model, i, k }) { return model.drawn(i, k); }
   drawn(side) { return this.still(side); }
   unit() { return 1; }
+  texts(values) { return signedColumn(values); }
   /* By which pairs of numbers are sorted. */
   size(pair) { return Math.max(...pair.map((value) => Math.abs(value) || 0)); }
   ends() { return this.sides.flatMap((side) => this.drawn(side)); }
@@ -94,7 +99,7 @@ class ComparedLines {
     const scale = new Scale([0, ...this.ends()]);
     const values = sides.map(({ model }, side) => shown.map(([, ...js]) => (
       js[side] < 0 ? NaN : drawn[side][js[side]] / this.unit(model, js[side]))));
-    const texts = signedColumn([...values[0], ...values[1], ...shown.map((_, line) => values[1][line] - values[0][line])]);
+    const texts = this.texts([...values[0], ...values[1], ...shown.map((_, line) => values[1][line] - values[0][line])]);
     const half = shown.length;
     const side = (s, line) => {
       const { model, i } = sides[s];
@@ -130,12 +135,18 @@ class ComparedAccounts extends ComparedLines {
       el('h3', {}, 'What moves the two predictions'),
       this.lines,
       el('p', { class: 'soft' }, this.sides[0].model.account.shown
-        ? 'A contribution is what a part adds on average. Both have one scale; the largest difference comes first.'
-        : 'A contribution is what the row’s value adds on average. Both have one scale; the largest difference comes first.'),
+        ? 'A contribution is what a part adds'
+        : 'A contribution is what the row’s value adds',
+      ' on average', inPoints(this.sides) ? ', in percentage points. ' : '. ',
+      'Both have one scale; the largest difference comes first.'),
     );
   }
 
   still({ model, i, k }) { return model.features.map((_, j) => model.share(i, j, k).value); }
+
+  unit() { return inPoints(this.sides) ? 0.01 : 1; }
+
+  texts(values) { return inPoints(this.sides) ? pointsColumn(values) : super.texts(values); }
 
   said(model, i, j) { return model.account.shown ? model.holds(i, j) : model.cell(i, j); }
 }

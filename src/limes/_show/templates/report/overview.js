@@ -18,8 +18,10 @@ function overview(model, rows, outputAt, several) {
   const lines = sums.sort((a, b) => b.size - a.size).slice(0, 20);
   const n = rows.length || 1;
   const scale = new Scale([0, ...lines.map(({ size }) => size / n)]);
-  const sizes = signedColumn(lines.map(({ size }) => size / n)).map((text) => text.replace('+', ''));
-  const means = signedColumn(lines.map(({ sum }) => sum / n));
+  const points = model.account && rows.every((i) => model.labels[outputAt(i)]);
+  const written = (its) => (points ? pointsColumn(its.map((value) => 100 * value)) : signedColumn(its));
+  const sizes = written(lines.map(({ size }) => size / n)).map((text) => text.replace('+', ''));
+  const means = written(lines.map(({ sum }) => sum / n));
   const columns = [['feature', 'name'], ['', 'picture'], [`mean |${symbol}|`, 'number'], ['mean', 'number'], ['raises', 'number']];
   const cells = lines.map((line, at) => ({
     cells: [line.name, bar(scale, 0, line.size / n, { kind: 'quiet' }), sizes[at], means[at], `${Math.round((100 * line.raises) / n)}%`],
@@ -33,7 +35,7 @@ function overview(model, rows, outputAt, several) {
     el('div', { class: 'scroll' }, table(`Mean ${model.account ? 'contributions' : 'coefficients'} of the listed rows`, columns, cells, { class: 'lines means' })),
     hidden > 0 ? el('p', { class: 'soft' }, `${count(hidden, 'smaller feature')} not shown`) : null,
     model.account
-      ? el('p', { class: 'soft' }, `Contributions of the rows in the list, as it is filtered now; “raises” is the share of rows where a value raises the prediction.`)
+      ? el('p', { class: 'soft' }, `Contributions of the rows in the list, as it is filtered now${points ? ', in percentage points' : ''}; “raises” is the share of rows where a value raises the prediction.`)
       : el('p', { class: 'soft' }, 'β: coefficients of the rows in the list, as it is filtered now; “raises” is the share of rows with β > 0.', model.deviations ? ' Those of slopes are per standard deviation of their columns.' : ''),
   ];
 }

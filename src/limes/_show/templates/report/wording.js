@@ -43,6 +43,12 @@ function signedColumn(values) {
   });
 }
 
+/* Percentage points of one column, with one decimal unless all are smaller. */
+function pointsColumn(values) {
+  if (!values.some((v) => Math.abs(v) >= 0.1)) return signedColumn(values);
+  return values.map((v) => (v ? signed(v.toFixed(1), +v.toFixed(1)).replace('-0.0', '0.0') : signed('0', v)));
+}
+
 /* Parts, start, end and change in words, so that what is written adds up: wording.py's adding_up. */
 function addingUp(parts, start, end, significant = 3) {
   const largest = parts.map(Math.abs).reduce((a, b) => Math.max(a, b), 0);
