@@ -3,6 +3,7 @@
 #include "joint_background.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <limits>
 #include <numeric>
@@ -20,8 +21,8 @@ constexpr std::uint32_t kNoTable = 0xFFFFFFFF;
 // A subtree has a table if it has `kFew` tests at most, or `kSmall` with those above it; and if there are no more tests and
 // lines than these.
 constexpr std::size_t kFew = 3, kSmall = 7, kTests = 12, kLines = 1024;
-// Tests and columns of a path to whose leaf rows walk.
-constexpr std::size_t kDeepest = 1024, kColumns = 32;
+// Tests of a path to whose leaf rows walk.
+constexpr std::size_t kDeepest = 1024;
 // Masks of a node, the least ones: with more of them rows are let through.
 constexpr std::size_t kLeast = 16;
 // Masks that are counted in an array by themselves, where background rows are not fewer.
@@ -70,9 +71,10 @@ class JointBuilder {
   void add_masks(const std::vector<Plan>& plan, std::size_t at, std::size_t level);
   void count(const std::vector<std::uint32_t>& words, std::size_t bits);
   void keep_least(const std::vector<std::uint32_t>& failed);
-  void take_back(std::size_t masks);
+  void take_back(const std::array<std::size_t, 3>& masks);
   void add_up(std::uint32_t mask, double* gains);
-  void keep();
+  void add_words();
+  bool masks_fit() const { return static_cast<double>(to_.masks_.size() + to_.words_.size()) <= most_; }
   void add_base(std::uint32_t node, std::uint32_t number);
 
   bool push(std::uint32_t node);  // whether the column is new on the path
@@ -97,7 +99,7 @@ class JointBuilder {
   std::vector<std::uint32_t> words_, numbers_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> counts_, present_;  // words, and how many rows have each
   std::vector<double> of_failed_;                                // gains of a leaf's columns by what a row fails
-  double most_ = 0.0;  // masks
+  double most_ = 0.0;  // masks, and words of as many bits
   LeafGains gains_;
 };
 
@@ -146,11 +148,11 @@ void JointBuilder::build(std::size_t first, std::size_t end, double bytes) {
   for (const std::vector<Plan>& tree : plans) {
     to_.starts_.push_back({to_.steps_.size(), to_.tables_.size(), to_.nodes_.size(), to_.lines_.size()});
     const std::vector<double> base = to_.base_;
-    const std::size_t masks = to_.masks_.size();
-    most_ = bytes / (2 * sizeof(std::uint32_t));
+    const std::array<std::size_t, 3> masks = {to_.masks_.size(), to_.words_.size(), to_.least_.size()};
+    most_ = bytes / sizeof(JointMask);
     add_tables(tree, 0, 0, 0);
     if (tree[0].walks) add_masks(tree, 0, 0);
-    if (static_cast<double>(to_.masks_.size()) > most_) {
+    if (!masks_fit()) {
       to_.base_ = base;
       take_back(masks);
       return;
@@ -161,14 +163,15 @@ void JointBuilder::build(std::size_t first, std::size_t end, double bytes) {
 }
 
 // Forget the tree that began last.
-void JointBuilder::take_back(std::size_t masks) {
+void JointBuilder::take_back(const std::array<std::size_t, 3>& masks) {
   const auto& start = to_.starts_.back();
   to_.steps_.resize(start.step);
   to_.tables_.resize(start.table);
   to_.nodes_.resize(start.node);
   to_.lines_.resize(start.line);
-  to_.masks_.resize(masks);
-  to_.counts_.resize(masks);
+  to_.masks_.erase(to_.masks_.begin() + static_cast<std::ptrdiff_t>(masks[0]), to_.masks_.end());
+  to_.words_.resize(masks[1]);
+  to_.least_.resize(masks[2]);
 }
 
 bool JointBuilder::plan(std::uint32_t node, std::vector<Plan>& nodes, bool in_subtree) {
@@ -181,7 +184,7 @@ bool JointBuilder::plan(std::uint32_t node, std::vector<Plan>& nodes, bool in_su
   }
   if (!trees_.is_split(node)) return true;
   const bool is_new = push(node);
-  if (above >= kDeepest || column_of_.size() > kColumns) return false;
+  if (above >= kDeepest || column_of_.size() > JointMask::kColumns) return false;
   if (!plan(static_cast<std::uint32_t>(trees_.child(node, true)), nodes, in_subtree)) return false;
   nodes[at].right = static_cast<std::uint32_t>(nodes.size());
   path_.back().goes_left = false;
@@ -255,11 +258,18 @@ void JointBuilder::choose(std::vector<std::vector<Plan>>& plans, double bytes) {
   });
   std::vector<bool> chosen(subtrees_.size(), false);
   double total = 0.0;
+  std::size_t lines = 0, words = 0;
   for (const std::uint32_t each : order) {
-    total += static_cast<double>(subtrees_[each].bytes);
+    const Subtree& its = subtrees_[each];
+    total += static_cast<double>(its.bytes);
     if (total > bytes) break;
-    chosen[each] = subtrees_[each].lines <= kLines;
+    if (its.lines > kLines) continue;
+    chosen[each] = true;
+    lines += its.lines * its.columns.size() * to_.outputs_ * 3;
+    words += std::size_t{1} << its.tests.size();
   }
+  to_.lines_.reserve(lines);
+  to_.line_of_.reserve(words);
   for (std::vector<Plan>& plan : plans) {
     for (auto node = plan.rbegin(); node != plan.rend(); ++node) {
       node->has_table = node->subtree != kNoTable && chosen[node->subtree];
@@ -402,7 +412,7 @@ void JointBuilder::add_up(std::uint32_t mask, double* gains) {
   bool meets = false;
   for (const auto& [only, number] : counts_) {
     if (mask & only) continue;
-    gains_.meet(only, number * to_.weight_);
+    gains_.meet(only, count_bits(only), number * to_.weight_);
     meets = true;
   }
   if (!meets) return;
@@ -421,28 +431,27 @@ void JointBuilder::add_masks(const std::vector<Plan>& plan, std::size_t at, std:
   const std::uint32_t node = plan[at].node;
   const std::size_t place = to_.nodes_.size();
   to_.nodes_.push_back({0.0, node, 0, 0, 0, 0, 0, false, !plan[at].walks});
-  if (!plan[at].walks || static_cast<double>(to_.masks_.size()) > most_) return;
+  if (!plan[at].walks || !masks_fit()) return;
   const std::vector<std::uint32_t>& above = level == 0 ? all_ : failed_[level - 1];
   JointNode its = to_.nodes_[place];
-  its.first = static_cast<std::uint32_t>(to_.masks_.size());
   if (!trees_.is_split(node)) {
     count(above, column_of_.size());
-    keep();
+    its.first = static_cast<std::uint32_t>(to_.masks_.size());
+    for (const auto& [failed, number] : counts_) to_.masks_.emplace_back(failed, number);
+    its.end = static_cast<std::uint32_t>(to_.masks_.size());
     its.is_leaf = true;
-    its.bit = static_cast<std::uint8_t>(column_of_.size());
-    its.right = static_cast<std::uint32_t>(to_.values_.size() / to_.outputs_);
+    its.right = static_cast<std::uint32_t>(to_.leaves_.size());
+    add_words();
     to_.values_.insert(to_.values_.end(), value_.data() + node * to_.outputs_, value_.data() + (node + 1) * to_.outputs_);
-    if (!counts_.empty() && counts_[0].first == 0) add_base(node, counts_[0].second);
-  } else {
-    keep_least(above);
-    its.threshold = trees_.threshold(node);
-    its.column = static_cast<std::uint32_t>(trees_.column(node));
-  }
-  its.end = static_cast<std::uint32_t>(to_.masks_.size());
-  if (its.is_leaf) {
+    if (counts_[0].first == 0) add_base(node, counts_[0].second);
     to_.nodes_[place] = its;
     return;
   }
+  its.first = static_cast<std::uint32_t>(to_.least_.size());
+  keep_least(above);
+  its.end = static_cast<std::uint32_t>(to_.least_.size());
+  its.threshold = trees_.threshold(node);
+  its.column = static_cast<std::uint32_t>(trees_.column(node));
   const bool is_new = push(node);
   its.bit = static_cast<std::uint8_t>(bit_of(its.column));
   if (failed_.size() == level) failed_.emplace_back(size_);
@@ -477,10 +486,16 @@ void JointBuilder::count(const std::vector<std::uint32_t>& words, std::size_t bi
   }
 }
 
-void JointBuilder::keep() {
-  for (const auto& [mask, number] : counts_) {
-    to_.masks_.push_back(mask);
-    to_.counts_.push_back(number);
+// Turn the masks of a leaf round.
+void JointBuilder::add_words() {
+  const std::size_t columns = column_of_.size(), blocks = (counts_.size() + 63) / 64, first = to_.words_.size();
+  to_.leaves_.push_back({static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(columns)});
+  to_.words_.resize(first + blocks * columns, 0);
+  for (std::size_t i = 0; i < counts_.size(); ++i) {
+    std::uint64_t* const words = to_.words_.data() + first + i / 64 * columns;
+    for (std::uint32_t rest = counts_[i].first; rest != 0; rest &= rest - 1) {
+      words[lowest_bit(rest)] |= std::uint64_t{1} << i % 64;
+    }
   }
 }
 
@@ -498,8 +513,7 @@ void JointBuilder::keep_least(const std::vector<std::uint32_t>& failed) {
     if (least == kLeast) return;
     counts_[least++] = each;
   }
-  counts_.resize(least);
-  keep();
+  for (std::size_t i = 0; i < least; ++i) to_.least_.push_back(counts_[i].first);
 }
 
 void JointBuilder::add_base(std::uint32_t node, std::uint32_t number) {
@@ -524,7 +538,8 @@ JointBackground::JointBackground(const Trees& trees, Matrix value, std::size_t f
 std::size_t JointBackground::bytes() const {
   return lines_.size() * sizeof(double) + line_of_.size() * sizeof(std::uint16_t) + values_.size() * sizeof(double) +
          (steps_.size() + tests_.size()) * sizeof(JointTest) + tables_.size() * sizeof(JointTable) +
-         nodes_.size() * sizeof(JointNode) + (masks_.size() + counts_.size() + columns_.size()) * sizeof(std::uint32_t);
+         nodes_.size() * sizeof(JointNode) + (masks_.size() + words_.size()) * sizeof(JointMask) + leaves_.size() * sizeof(JointLeaf) +
+         (least_.size() + columns_.size()) * sizeof(std::uint32_t);
 }
 
 void add_joint_background(nb::module_& module) {

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "arrays.h"
+#include "bits.h"
+#include "huge_pages.h"
 #include "trees.h"
 
 namespace limes {
@@ -29,12 +31,28 @@ struct JointTable {
   std::size_t first_outcome, first_line;
 };
 
+// Background rows that fail the same columns of a path: these, with their number in the highest bits, and how many rows.
+struct JointMask {
+  static constexpr std::uint32_t kColumns = 27;
+  JointMask(std::uint32_t failed, std::uint32_t rows)
+      : word(failed | static_cast<std::uint32_t>(count_bits(failed)) << kColumns), rows(rows) {}
+  std::uint32_t failed() const { return word & ((std::uint32_t{1} << kColumns) - 1); }
+  std::uint32_t number() const { return word >> kColumns; }
+  std::uint32_t word, rows;
+};
+
 struct JointNode {
   double threshold;
   std::uint32_t node, column, right;
-  std::uint32_t first, end;  // its masks; a node that has none is passed by every row
+  std::uint32_t first, end;  // its masks; every row goes on where a node has none
   std::uint8_t bit;
   bool is_leaf, is_empty;  // whether tables have all that is below it
+};
+
+// What a leaf has in place of a test.
+struct JointLeaf {
+  std::uint32_t first_word;  // for each 64 masks a word for each of the path's columns: which masks fail it
+  std::uint32_t columns;
 };
 
 class JointBackground {
@@ -81,11 +99,14 @@ class JointBackground {
   std::vector<JointTest> tests_;  // in them
   std::vector<JointTable> tables_;
   std::vector<std::uint32_t> columns_;
-  std::vector<std::uint16_t> line_of_;  // by a table's outcomes
-  std::vector<double> lines_;           // (columns, outputs, 3) each
-  std::vector<JointNode> nodes_;
+  HugeVector<std::uint16_t> line_of_;  // by a table's outcomes
+  HugeVector<double> lines_;           // (columns, outputs, 3) each
+  HugeVector<JointNode> nodes_;
   std::vector<double> values_;  // of leaves that rows walk to, by `right`
-  std::vector<std::uint32_t> masks_, counts_;
+  std::vector<std::uint32_t> least_;  // failed columns, at nodes
+  HugeVector<JointMask> masks_;       // at leaves
+  std::vector<JointLeaf> leaves_;  // by `right`
+  HugeVector<std::uint64_t> words_;
 };
 
 }  // namespace limes

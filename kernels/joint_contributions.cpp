@@ -231,7 +231,9 @@ class Joint {
 
   void add_up(std::uint64_t failed, const std::vector<Segment>& background) {
     gains_.start(failed, used_);
-    for (const std::size_t g : met_) gains_.meet(background[g].failed, weight_[g]);
+    for (const std::size_t g : met_) {
+      gains_.meet(background[g].failed, count_bits(background[g].failed), weight_[g]);
+    }
     gains_.end();
   }
 

@@ -52,9 +52,8 @@ class LeafGains {
     std::fill_n(of_.begin(), columns, Gain{});
   }
 
-  // Background rows of this weight are outside the intervals of `only`.
-  void meet(std::uint64_t only, double weight) {
-    const std::size_t x = count_bits(only);
+  // Background rows of this weight are outside the intervals of `only`, of x columns.
+  void meet(std::uint64_t only, std::size_t x, double weight) {
     touched_ |= only;
     total_ += weight;
     lost_ += weight * shares_(y_, x);

@@ -21,10 +21,11 @@ constexpr std::size_t kAhead = 24;
 constexpr std::size_t kNear = std::size_t{1} << 19;
 constexpr std::size_t kLineOfCache = 64;
 
-inline void ask_for(const double* first, std::size_t numbers) {
+template <typename T>
+void ask_for(const T* first, std::size_t numbers) {
 #if defined(__GNUC__)
   const char* at = reinterpret_cast<const char*>(first);
-  for (std::size_t byte = 0; byte < numbers * sizeof(double); byte += kLineOfCache) __builtin_prefetch(at + byte);
+  for (std::size_t byte = 0; byte < numbers * sizeof(T); byte += kLineOfCache) __builtin_prefetch(at + byte);
 #else
   (void)first;
   (void)numbers;
@@ -61,6 +62,7 @@ void JointBackground::add_tables(std::size_t first, std::size_t end, const doubl
       std::uint32_t place = outcomes[table.above];
       for (std::uint32_t i = 0; i < table.tests; ++i) place = append(place, tests_[table.first_test + i]);
       places[t - begin.table] = place;
+      ask_for(&line_of_[table.first_outcome + place], 1);
     }
   }
   const std::size_t a_column = 3 * outputs_, count = places.size();
@@ -92,7 +94,7 @@ void JointBackground::walk(std::size_t at, const double* x, std::uint32_t failed
     return;
   }
   bool meets = node.first == node.end;
-  for (std::uint32_t i = node.first; i < node.end && !meets; ++i) meets = (masks_[i] & failed) == 0;
+  for (std::uint32_t i = node.first; i < node.end && !meets; ++i) meets = (least_[i] & failed) == 0;
   if (!meets) return;
   scratch.column_of[node.bit] = node.column;
   const std::uint32_t fails = failed | std::uint32_t{1} << node.bit;
@@ -103,12 +105,22 @@ void JointBackground::walk(std::size_t at, const double* x, std::uint32_t failed
 
 void JointBackground::add_leaf(const JointNode& leaf, std::uint32_t failed, double* sums, Scratch& scratch) const {
   LeafGains& gains = scratch.gains;
+  const std::size_t columns = leaves_[leaf.right].columns;
+  const std::uint64_t* words = words_.data() + leaves_[leaf.right].first_word;
   bool meets = false;
-  for (std::uint32_t i = leaf.first; i < leaf.end; ++i) {
-    if (masks_[i] & failed) continue;
-    if (!meets) gains.start(failed, leaf.bit);
-    meets = true;
-    gains.meet(masks_[i], counts_[i] * weight_);
+  for (std::size_t first = leaf.first; first < leaf.end; first += 64, words += columns) {
+    std::uint64_t fail = 0;
+    for (std::uint32_t rest = failed; rest != 0; rest &= rest - 1) fail |= words[lowest_bit(rest)];
+    const std::size_t count = leaf.end - first;
+    std::uint64_t met = ~fail & (count < 64 ? (std::uint64_t{1} << count) - 1 : ~std::uint64_t{0});
+    if (met != 0 && !meets) {
+      gains.start(failed, columns);
+      meets = true;
+    }
+    for (; met != 0; met &= met - 1) {
+      const JointMask mask = masks_[first + lowest_bit(met)];
+      gains.meet(mask.failed(), mask.number(), mask.rows * weight_);
+    }
   }
   if (!meets) return;
   gains.end();
