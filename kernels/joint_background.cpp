@@ -27,8 +27,6 @@ constexpr std::size_t kDeepest = 1024;
 constexpr std::size_t kLeast = 16;
 // Masks that are counted in an array by themselves, where background rows are not fewer.
 constexpr std::size_t kCounted = 16;
-// Steps of a background row through a node that a constructor takes, at most.
-constexpr double kSteps = 8e9;
 
 }  // namespace
 
@@ -130,7 +128,7 @@ void JointBuilder::outcomes(std::uint32_t node, const Use& use) const {
 void JointBuilder::build(std::size_t first, std::size_t end, double bytes) {
   std::vector<std::vector<Plan>> plans;
   std::size_t nodes = 0;
-  for (; first + plans.size() < end; ) {
+  while (first + plans.size() < end) {
     plans.emplace_back();
     path_.clear();
     column_of_.clear();
@@ -140,9 +138,8 @@ void JointBuilder::build(std::size_t first, std::size_t end, double bytes) {
     }
     nodes += plans.back().size();
   }
-  const double share = static_cast<double>(nodes) / static_cast<double>(std::max<std::size_t>(1, trees_.size()));
-  bytes *= share;
-  if (static_cast<double>(nodes) * static_cast<double>(size_) > share * kSteps) plans.clear();
+  // runs of trees of one forest share its bytes
+  bytes *= static_cast<double>(nodes) / static_cast<double>(std::max<std::size_t>(1, trees_.size()));
   choose(plans, bytes);
   to_.end_ = first;
   for (const std::vector<Plan>& tree : plans) {
@@ -526,7 +523,7 @@ void JointBuilder::add_base(std::uint32_t node, std::uint32_t number) {
 JointBackground::JointBackground(const Trees& trees, Matrix value, std::size_t first, std::size_t end, Matrix background,
                                  std::size_t bytes)
     : trees_(trees), end_(first), outputs_(value.shape(1)), base_(value.shape(1), 0.0) {
-  require(value.shape(0) == trees.size(), "value must be (nodes, outputs)");
+  require(value.shape(0) == trees.size() && value.shape(1) > 0, "value must be (nodes, outputs)");
   require(first <= end && end <= trees.roots().size(), "there are no such trees");
   require(background.shape(0) == trees.columns(), "background must be (columns, rows)");
   require(0 < background.shape(1) && background.shape(1) <= 0xFFFFFFFF, "there are no rows, or too many");

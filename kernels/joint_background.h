@@ -57,8 +57,8 @@ struct JointLeaf {
 
 class JointBackground {
  public:
-  // Trees [first, end) and the background (columns, size); `bytes` bound tables, and masks. Trees from `end()` on are left
-  // out: masks would be larger, or take too long, or a path has very many columns.
+  // Trees [first, end) and the background (columns, size); `bytes` bound the tables of all trees, and the masks. Trees from
+  // `end()` on are left out: masks would be larger, or a path has very many columns.
   JointBackground(const Trees& trees, Matrix value, std::size_t first, std::size_t end, Matrix background,
                   std::size_t bytes);
 

@@ -129,11 +129,13 @@ void JointBackground::add_leaf(const JointNode& leaf, std::uint32_t failed, doub
     const std::size_t bit = lowest_bit(rest);
     const Gain& gain = gains[bit];
     double* to = sums + scratch.column_of[bit] * outputs_ * 3;
-    for (std::size_t k = 0; k < outputs_; ++k, to += 3) {
-      to[0] += value[k] * gain.value;
-      to[1] += value[k] * gain.alone;
-      to[2] += value[k] * gain.last;
-    }
+    const double* of_output = value;
+    do {
+      to[0] += *of_output * gain.value;
+      to[1] += *of_output * gain.alone;
+      to[2] += *of_output * gain.last;
+      to += 3;
+    } while (++of_output != value + outputs_);
   }
 }
 
