@@ -539,15 +539,22 @@ std::size_t JointBackground::bytes() const {
          (least_.size() + columns_.size()) * sizeof(std::uint32_t);
 }
 
+namespace {
+
+void add_against(const JointBackground& background, Matrix x, MatrixOut base, Array<double, 4> sums) {
+  background.add(x, base, sums);
+}
+
+}  // namespace
+
 void add_joint_background(nb::module_& module) {
   nb::class_<JointBackground>(module, "JointBackground")
       .def(nb::init<const Trees&, Matrix, std::size_t, std::size_t, Matrix, std::size_t>(), nb::arg(),
            nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg().noconvert(), nb::arg(), nb::keep_alive<1, 2>(),
            nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("end", &JointBackground::end)
-      .def_prop_ro("bytes", &JointBackground::bytes)
-      .def("add", &JointBackground::add, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(),
-           nb::call_guard<nb::gil_scoped_release>());
+      .def_prop_ro("bytes", &JointBackground::bytes);
+  define(module, "add_against", &add_against);
 }
 
 }  // namespace limes

@@ -237,7 +237,7 @@ class _Trees(SharedState, InterventionalGame):
             def run(which: int) -> None:
                 first, end = self._runs[which]
                 if kept is not None:
-                    kept[which].add(rows, *parts[which])
+                    _kernels.add_against(kept[which], rows, *parts[which])
                     first = kept[which].end
                 if first < end:
                     self._add(first, end, rows, shared, *parts[which])
