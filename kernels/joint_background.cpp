@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <deque>
 #include <limits>
 #include <numeric>
@@ -13,6 +14,7 @@
 #include "bits.h"
 #include "joint_gains.h"
 #include "kernels.h"
+#include "tree_masks.h"
 
 namespace limes {
 namespace {
@@ -25,6 +27,8 @@ constexpr std::size_t kFew = 3, kSmall = 7, kTests = 12, kLines = 1024;
 constexpr std::size_t kDeepest = 1024;
 // Masks of a node, the least ones: with more of them rows are let through.
 constexpr std::size_t kLeast = 16;
+// The place of a missing value among a column's thresholds.
+constexpr std::uint32_t kMissing = 0xFFFFFFFF;
 // Masks that are counted in an array by themselves, where background rows are not fewer.
 constexpr std::size_t kCounted = 16;
 
@@ -35,7 +39,9 @@ class JointBuilder {
  public:
   JointBuilder(JointBackground& to, Matrix value, Matrix background)
       : to_(to), trees_(to.trees_), value_(value), background_(background), size_(background.shape(1)),
-        all_(size_, 0) {}
+        ranks_(trees_.columns() * size_), all_(size_, 0) {
+    for (std::size_t j = 0; j < trees_.columns(); ++j) rank(j);
+  }
 
   void build(std::size_t first, std::size_t end, double bytes);
 
@@ -80,7 +86,7 @@ class JointBuilder {
   std::size_t bit_of(std::size_t column) const {
     return static_cast<std::size_t>(std::find(column_of_.begin(), column_of_.end(), column) - column_of_.begin());
   }
-  const double* column(std::uint32_t node) const { return background_.data() + trees_.column(node) * size_; }
+  void rank(std::size_t column);
   // Call use(i, whether background row i goes left) for all.
   template <typename Use>
   void outcomes(std::uint32_t node, const Use& use) const;
@@ -92,6 +98,7 @@ class JointBuilder {
   std::vector<Subtree> subtrees_;
   std::vector<Edge> path_;
   std::vector<std::uint32_t> column_of_;  // the path's columns, by their bits
+  std::vector<std::uint32_t> ranks_;      // (columns, size)
   std::vector<std::uint32_t> all_;        // of the root: no outcomes, and no failures
   std::deque<std::vector<std::uint32_t>> outcomes_, failed_;  // of background rows, by level
   std::vector<std::uint32_t> words_, numbers_;
@@ -109,17 +116,32 @@ bool JointBuilder::push(std::uint32_t node) {
   return is_new;
 }
 
+// Where background rows are among a column's thresholds: whole numbers are compared at each test.
+void JointBuilder::rank(std::size_t column) {
+  const Thresholds& thresholds = trees_.thresholds();
+  const auto begin = thresholds.values.begin() + static_cast<std::ptrdiff_t>(thresholds.starts[column]);
+  const auto end = thresholds.values.begin() + static_cast<std::ptrdiff_t>(thresholds.starts[column + 1]);
+  for (std::size_t i = 0; i < size_; ++i) {
+    const double x = background_(column, i);
+    ranks_[column * size_ + i] =
+        std::isnan(x) ? kMissing : static_cast<std::uint32_t>(std::lower_bound(begin, end, x) - begin);
+  }
+}
+
 template <typename Use>
 void JointBuilder::outcomes(std::uint32_t node, const Use& use) const {
-  const double* x = column(node);
+  const std::size_t column = trees_.column(node);
   if (trees_.is_by_set(node)) {
-    for (std::size_t i = 0; i < size_; ++i) use(i, static_cast<std::uint32_t>(trees_.goes_left(node, x[i])));
+    for (std::size_t i = 0; i < size_; ++i) use(i, static_cast<std::uint32_t>(trees_.goes_left(node, background_(column, i))));
     return;
   }
-  const double threshold = trees_.threshold(node);
+  const std::uint32_t* ranks = ranks_.data() + column * size_;
+  // one more than the threshold's place: 0 where nothing is below it
+  const std::uint32_t of_node = trees_.thresholds().of_node[node];
+  const auto above = static_cast<std::uint32_t>(of_node == 0 ? 0 : of_node - trees_.thresholds().starts[column]);
   const std::uint32_t missing = trees_.missing_left(node);
   for (std::size_t i = 0; i < size_; ++i) {
-    use(i, static_cast<std::uint32_t>(x[i] <= threshold) | (static_cast<std::uint32_t>(x[i] != x[i]) & missing));
+    use(i, static_cast<std::uint32_t>(ranks[i] < above) | (static_cast<std::uint32_t>(ranks[i] == kMissing) & missing));
   }
 }
 
