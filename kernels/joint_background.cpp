@@ -27,6 +27,9 @@ constexpr std::size_t kFew = 3, kSmall = 7, kTests = 12, kLines = 1024;
 constexpr std::size_t kDeepest = 1024;
 // Masks of a node, the least ones: with more of them rows are let through.
 constexpr std::size_t kLeast = 16;
+// Background rows above which those are merged that no test below tells apart; and tests below, and bits of these with the
+// failed columns.
+constexpr std::size_t kMerged = 2048, kBelow = 10, kBits = 16;
 // The place of a missing value among a column's thresholds.
 constexpr std::uint32_t kMissing = 0xFFFFFFFF;
 // Masks that are counted in an array by themselves, where background rows are not fewer.
@@ -60,6 +63,11 @@ class JointBuilder {
     std::size_t above = 0, lines = 0, bytes = 0;
   };
 
+  // Background rows that fail the same columns and go the same ways below a node: one of them, and how many they are.
+  struct Merged {
+    std::vector<std::uint32_t> row, number, failed;
+  };
+
   bool plan(std::uint32_t node, std::vector<Plan>& nodes, bool in_subtree);
   std::size_t splits_below(std::uint32_t node, std::size_t most) const;
   std::uint32_t candidate(std::uint32_t node);
@@ -72,12 +80,16 @@ class JointBuilder {
   std::vector<std::uint32_t> lines_of(const Subtree& subtree) const;
   void add_leaves(const Subtree& subtree, std::uint32_t node, const std::vector<std::uint32_t>& lines, double* to);
   void add_lines(const Subtree& subtree, std::uint32_t node, const std::vector<std::uint32_t>& lines, double* to);
-  void add_masks(const std::vector<Plan>& plan, std::size_t at, std::size_t level);
-  void count(const std::vector<std::uint32_t>& words, std::size_t bits);
-  void keep_least(const std::vector<std::uint32_t>& failed);
+  void add_masks(const std::vector<Plan>& plan, std::size_t at, std::size_t level, const std::uint32_t* above);
+  void add_split(const std::vector<Plan>& plan, std::size_t at, std::size_t level, const std::uint32_t* above);
+  void add_leaf(std::uint32_t node, const std::uint32_t* failed);
+  Merged merged(const std::vector<std::uint32_t>& tests, const std::uint32_t* above);
+  void count(const std::uint32_t* words, std::size_t bits);
+  void keep_least(const std::uint32_t* failed);
   void take_back(const std::array<std::size_t, 3>& masks);
   void add_up(std::uint32_t mask, double* gains);
   void add_words();
+  std::size_t rows() const { return merged_ == nullptr ? size_ : merged_->row.size(); }
   bool masks_fit() const { return static_cast<double>(to_.masks_.size() + to_.words_.size()) <= most_; }
   void add_base(std::uint32_t node, std::uint32_t number);
 
@@ -102,8 +114,9 @@ class JointBuilder {
   std::vector<std::uint32_t> all_;        // of the root: no outcomes, and no failures
   std::deque<std::vector<std::uint32_t>> outcomes_, failed_;  // of background rows, by level
   std::vector<std::uint32_t> words_, numbers_;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> counts_, present_;  // words, and how many rows have each
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> counts_, present_, sorted_;  // words, and how many rows have each
   std::vector<double> of_failed_;                                // gains of a leaf's columns by what a row fails
+  const Merged* merged_ = nullptr;  // in place of all background rows
   double most_ = 0.0;  // masks, and words of as many bits
   LeafGains gains_;
 };
@@ -132,16 +145,25 @@ template <typename Use>
 void JointBuilder::outcomes(std::uint32_t node, const Use& use) const {
   const std::size_t column = trees_.column(node);
   if (trees_.is_by_set(node)) {
-    for (std::size_t i = 0; i < size_; ++i) use(i, static_cast<std::uint32_t>(trees_.goes_left(node, background_(column, i))));
+    for (std::size_t i = 0; i < rows(); ++i) {
+      const double x = background_(column, merged_ == nullptr ? i : merged_->row[i]);
+      use(i, static_cast<std::uint32_t>(trees_.goes_left(node, x)));
+    }
     return;
   }
   const std::uint32_t* ranks = ranks_.data() + column * size_;
   // one more than the threshold's place: 0 where nothing is below it
   const std::uint32_t of_node = trees_.thresholds().of_node[node];
-  const auto above = static_cast<std::uint32_t>(of_node == 0 ? 0 : of_node - trees_.thresholds().starts[column]);
+  const auto end = static_cast<std::uint32_t>(of_node == 0 ? 0 : of_node - trees_.thresholds().starts[column]);
   const std::uint32_t missing = trees_.missing_left(node);
-  for (std::size_t i = 0; i < size_; ++i) {
-    use(i, static_cast<std::uint32_t>(ranks[i] < above) | (static_cast<std::uint32_t>(ranks[i] == kMissing) & missing));
+  const auto left = [=](std::uint32_t rank) {
+    return static_cast<std::uint32_t>(rank < end) | (static_cast<std::uint32_t>(rank == kMissing) & missing);
+  };
+  if (merged_ == nullptr) {
+    for (std::size_t i = 0; i < size_; ++i) use(i, left(ranks[i]));
+  } else {
+    const std::vector<std::uint32_t>& row = merged_->row;
+    for (std::size_t i = 0; i < row.size(); ++i) use(i, left(ranks[row[i]]));
   }
 }
 
@@ -170,7 +192,7 @@ void JointBuilder::build(std::size_t first, std::size_t end, double bytes) {
     const std::array<std::size_t, 3> masks = {to_.masks_.size(), to_.words_.size(), to_.least_.size()};
     most_ = bytes / sizeof(JointMask);
     add_tables(tree, 0, 0, 0);
-    if (tree[0].walks) add_masks(tree, 0, 0);
+    if (tree[0].walks) add_masks(tree, 0, 0, all_.data());
     if (!masks_fit()) {
       to_.base_ = base;
       take_back(masks);
@@ -338,7 +360,7 @@ void JointBuilder::add_table(const Subtree& subtree, std::uint32_t node, std::ui
     to_.tests_.push_back({trees_.threshold(test), static_cast<std::uint32_t>(trees_.column(test)), test, 0});
     outcomes(test, [=](std::size_t i, std::uint32_t left) { words[i] = words[i] << 1 | left; });
   }
-  count(words_, subtree.tests.size());
+  count(words_.data(), subtree.tests.size());
   present_ = counts_;
   const std::vector<std::uint32_t> lines = lines_of(subtree);
   const std::size_t start = to_.line_of_.size();
@@ -446,62 +468,105 @@ void JointBuilder::add_up(std::uint32_t mask, double* gains) {
 
 // -- walks
 
-void JointBuilder::add_masks(const std::vector<Plan>& plan, std::size_t at, std::size_t level) {
+// `above` are the columns that background rows fail above a node.
+void JointBuilder::add_masks(const std::vector<Plan>& plan, std::size_t at, std::size_t level, const std::uint32_t* above) {
   const std::uint32_t node = plan[at].node;
-  const std::size_t place = to_.nodes_.size();
-  to_.nodes_.push_back({0.0, node, 0, 0, 0, 0, 0, false, !plan[at].walks});
-  if (!plan[at].walks || !masks_fit()) return;
-  const std::vector<std::uint32_t>& above = level == 0 ? all_ : failed_[level - 1];
-  JointNode its = to_.nodes_[place];
-  if (!trees_.is_split(node)) {
-    count(above, column_of_.size());
-    its.first = static_cast<std::uint32_t>(to_.masks_.size());
-    for (const auto& [failed, number] : counts_) to_.masks_.emplace_back(failed, number);
-    its.end = static_cast<std::uint32_t>(to_.masks_.size());
-    its.is_leaf = true;
-    its.right = static_cast<std::uint32_t>(to_.leaves_.size());
-    add_words();
-    to_.values_.insert(to_.values_.end(), value_.data() + node * to_.outputs_, value_.data() + (node + 1) * to_.outputs_);
-    if (counts_[0].first == 0) add_base(node, counts_[0].second);
-    to_.nodes_[place] = its;
+  if (!plan[at].walks || !masks_fit()) {
+    to_.nodes_.push_back({0.0, node, 0, 0, 0, 0, 0, false, true});
     return;
   }
-  its.first = static_cast<std::uint32_t>(to_.least_.size());
+  if (!trees_.is_split(node)) {
+    add_leaf(node, above);
+    return;
+  }
+  const std::size_t below = splits_below(node, kBelow);
+  if (merged_ != nullptr || size_ < kMerged || below > kBelow || column_of_.size() + below > kBits) {
+    add_split(plan, at, level, above);
+    return;
+  }
+  std::vector<std::uint32_t> tests;
+  collect(node, tests);
+  const Merged few = merged(tests, above);
+  merged_ = &few;
+  add_split(plan, at, level, few.failed.data());
+  merged_ = nullptr;
+}
+
+void JointBuilder::add_split(const std::vector<Plan>& plan, std::size_t at, std::size_t level, const std::uint32_t* above) {
+  const std::size_t place = to_.nodes_.size(), first = to_.least_.size();
+  const std::uint32_t node = plan[at].node;
   keep_least(above);
-  its.end = static_cast<std::uint32_t>(to_.least_.size());
-  its.threshold = trees_.threshold(node);
-  its.column = static_cast<std::uint32_t>(trees_.column(node));
+  to_.nodes_.push_back({trees_.threshold(node), node, static_cast<std::uint32_t>(trees_.column(node)), 0,
+                        static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(to_.least_.size()), 0, false, false});
   const bool is_new = push(node);
-  its.bit = static_cast<std::uint8_t>(bit_of(its.column));
+  const std::size_t bit = bit_of(trees_.column(node));
+  to_.nodes_[place].bit = static_cast<std::uint8_t>(bit);
   if (failed_.size() == level) failed_.emplace_back(size_);
   std::uint32_t* const below = failed_[level].data();
-  const std::uint32_t *const from = above.data(), bit = std::uint32_t{1} << its.bit;
-  outcomes(node, [=](std::size_t i, std::uint32_t left) { below[i] = from[i] | ((left - 1) & bit); });
-  add_masks(plan, at + 1, level + 1);
-  its.right = static_cast<std::uint32_t>(to_.nodes_.size());
+  const std::uint32_t fails = std::uint32_t{1} << bit;
+  outcomes(node, [=](std::size_t i, std::uint32_t left) { below[i] = above[i] | ((left - 1) & fails); });
+  add_masks(plan, at + 1, level + 1, below);
+  to_.nodes_[place].right = static_cast<std::uint32_t>(to_.nodes_.size());
   // on the other side the others fail
-  for (std::size_t i = 0; i < size_; ++i) below[i] = from[i] | (bit & ~below[i]);
-  add_masks(plan, plan[at].right, level + 1);
+  for (std::size_t i = 0; i < rows(); ++i) below[i] = above[i] | (fails & ~below[i]);
+  add_masks(plan, plan[at].right, level + 1, below);
   pop(is_new);
-  to_.nodes_[place] = its;
+}
+
+void JointBuilder::add_leaf(std::uint32_t node, const std::uint32_t* failed) {
+  count(failed, column_of_.size());
+  const std::size_t first = to_.masks_.size();
+  for (const auto& [mask, number] : counts_) to_.masks_.emplace_back(mask, number);
+  to_.nodes_.push_back({0.0, node, 0, static_cast<std::uint32_t>(to_.leaves_.size()), static_cast<std::uint32_t>(first),
+                        static_cast<std::uint32_t>(to_.masks_.size()), 0, true, false});
+  add_words();
+  to_.values_.insert(to_.values_.end(), value_.data() + node * to_.outputs_, value_.data() + (node + 1) * to_.outputs_);
+  if (counts_[0].first == 0) add_base(node, counts_[0].second);
+}
+
+JointBuilder::Merged JointBuilder::merged(const std::vector<std::uint32_t>& tests, const std::uint32_t* above) {
+  words_.assign(above, above + size_);
+  std::uint32_t* const words = words_.data();
+  for (const std::uint32_t test : tests) {
+    outcomes(test, [=](std::size_t i, std::uint32_t left) { words[i] = words[i] << 1 | left; });
+  }
+  Merged few;
+  numbers_.assign(std::size_t{1} << (column_of_.size() + tests.size()), 0);
+  for (std::size_t i = 0; i < size_; ++i) {
+    std::uint32_t& its = numbers_[words[i]];  // one more than its place
+    if (its == 0) {
+      few.row.push_back(static_cast<std::uint32_t>(i));
+      few.number.push_back(0);
+      few.failed.push_back(above[i]);
+      its = static_cast<std::uint32_t>(few.row.size());
+    }
+    ++few.number[its - 1];
+  }
+  return few;
 }
 
 // Count background rows by words of so many bits, in ascending order.
-void JointBuilder::count(const std::vector<std::uint32_t>& words, std::size_t bits) {
+void JointBuilder::count(const std::uint32_t* words, std::size_t bits) {
   counts_.clear();
-  if (bits <= kCounted && (std::size_t{1} << bits) <= std::max<std::size_t>(256, 4 * size_)) {
+  const auto number = [&](std::size_t i) { return merged_ == nullptr ? 1 : merged_->number[i]; };
+  if (bits <= kCounted && (std::size_t{1} << bits) <= std::max<std::size_t>(256, 4 * rows())) {
     numbers_.assign(std::size_t{1} << bits, 0);
-    for (const std::uint32_t word : words) ++numbers_[word];
+    if (merged_ == nullptr) {
+      for (std::size_t i = 0; i < size_; ++i) ++numbers_[words[i]];
+    } else {
+      for (std::size_t i = 0; i < rows(); ++i) numbers_[words[i]] += number(i);
+    }
     for (std::uint32_t word = 0; word < numbers_.size(); ++word) {
       if (numbers_[word] != 0) counts_.push_back({word, numbers_[word]});
     }
     return;
   }
-  numbers_ = words;
-  std::sort(numbers_.begin(), numbers_.end());
-  for (const std::uint32_t word : numbers_) {
+  sorted_.clear();
+  for (std::size_t i = 0; i < rows(); ++i) sorted_.push_back({words[i], number(i)});
+  std::sort(sorted_.begin(), sorted_.end());
+  for (const auto& [word, rows] : sorted_) {
     if (counts_.empty() || counts_.back().first != word) counts_.push_back({word, 0});
-    ++counts_.back().second;
+    counts_.back().second += rows;
   }
 }
 
@@ -519,8 +584,8 @@ void JointBuilder::add_words() {
 }
 
 // Keep the masks that have no other one in them, unless some rows fail nothing, which meet all.
-void JointBuilder::keep_least(const std::vector<std::uint32_t>& failed) {
-  if (std::any_of(failed.begin(), failed.end(), [](std::uint32_t mask) { return mask == 0; })) return;
+void JointBuilder::keep_least(const std::uint32_t* failed) {
+  if (std::any_of(failed, failed + rows(), [](std::uint32_t mask) { return mask == 0; })) return;
   count(failed, column_of_.size());
   std::stable_sort(counts_.begin(), counts_.end(), [](const auto& one, const auto& other) {
     return count_bits(one.first) < count_bits(other.first);

@@ -38,8 +38,8 @@ from limes.models.forms._trees import Forest
 _ROWS, _WEIGHTS = 512, 1 << 22
 # Bytes that a forest keeps of its background, at most: of tables, and of masks
 _KEPT = 96 << 20
-# Background rows times nodes of a forest, at most, where something is kept: seconds that this takes once
-_STEPS = 1 << 32
+# Background rows times nodes of a forest, at most, where something is kept: ten seconds or so, once
+_STEPS = 1 << 34
 # Seconds of work that are worth a second thread
 _ONE_THREAD = 2e-3
 # Nodes of trees whose contributions are added up before they join the others
