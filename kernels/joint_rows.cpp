@@ -70,8 +70,17 @@ void JointBackground::add_tables(std::size_t first, std::size_t end, const doubl
     if (i >= kAhead) {
       const JointTable& table = tables_[begin.table + i - kAhead];
       const double* line = scratch.lines[i % kAhead];
-      for (std::uint32_t c = table.first_column; c < table.first_column + table.columns; ++c, line += a_column) {
-        double* to = sums + columns_[c] * a_column;
+      const std::uint32_t *column = columns_.data() + table.first_column, *const end_of = column + table.columns;
+      if (a_column == 3) {  // most of the time
+        for (; column != end_of; ++column, line += 3) {
+          double* to = sums + *column * 3;
+          to[0] += line[0];
+          to[1] += line[1];
+          to[2] += line[2];
+        }
+      }
+      for (; column != end_of; ++column, line += a_column) {
+        double* to = sums + *column * a_column;
         for (std::size_t k = 0; k < a_column; ++k) to[k] += line[k];
       }
     }

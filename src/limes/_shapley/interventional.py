@@ -41,7 +41,7 @@ _KEPT = 96 << 20
 # Background rows times nodes of a forest, at most, where something is kept: ten seconds or so, once
 _STEPS = 1 << 34
 # Seconds of work that are worth a second thread
-_ONE_THREAD = 2e-3
+_ONE_THREAD = 5e-3
 # Nodes of trees whose contributions are added up before they join the others
 _NODES_TOGETHER = 1 << 14
 # Columns of products that the nodes of `quadrature` are exact for, at most
@@ -232,7 +232,6 @@ class _Trees(SharedState, InterventionalGame):
         is_short = weights is None and n * self.seconds_alike < _ONE_THREAD
         try:
             kept = self._kept_of_runs() if weights is None and self._keeps else None
-            shared = _alike(self._background.T) if weights is None else weights
 
             def run(which: int) -> None:
                 first, end = self._runs[which]
@@ -240,6 +239,7 @@ class _Trees(SharedState, InterventionalGame):
                     _kernels.add_against(kept[which], rows, *parts[which])
                     first = kept[which].end
                 if first < end:
+                    shared = _alike(self._background.T) if weights is None else weights
                     self._add(first, end, rows, shared, *parts[which])
 
             if is_short:
