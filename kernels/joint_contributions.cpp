@@ -21,42 +21,15 @@
 
 #include "arrays.h"
 #include "bits.h"
+#include "joint_gains.h"
 #include "kernels.h"
 #include "trees.h"
 
 namespace limes {
 namespace {
 
-// Columns of a path are the bits of a mask.
-constexpr std::size_t kMost = 64;
 // Splits on a path: each is a call inside the one above.
 constexpr std::size_t kDeepest = 1024;
-
-// Shares (x - 1)! y! / (x + y)! of columns of X, x > 0; those of columns of Y have x and y exchanged.
-struct Shares {
-  Shares() : of((kMost + 1) * (kMost + 1), 0.0) {
-    for (std::size_t x = 1; x <= kMost; ++x) {
-      double share = 1.0 / static_cast<double>(x);
-      for (std::size_t y = 0; y <= kMost; ++y) {
-        of[x * (kMost + 1) + y] = share;
-        share *= static_cast<double>(y + 1) / static_cast<double>(x + y + 1);
-      }
-    }
-  }
-  double operator()(std::size_t x, std::size_t y) const { return of[x * (kMost + 1) + y]; }
-  std::vector<double> of;
-};
-
-// What a column gains: in all, alone and last; four numbers lie in two registers.
-struct Gain {
-  double value = 0.0, alone = 0.0, last = 0.0, unused = 0.0;
-  void add(const Gain& other, double times) {
-    value += times * other.value;
-    alone += times * other.alone;
-    last += times * other.last;
-    unused += times * other.unused;
-  }
-};
 
 // Rows that are outside the same intervals of a path: those of `failed`.
 struct Segment {
@@ -169,7 +142,7 @@ class Joint {
       : trees_(trees), value_(value), weights_(weights), base_(base), sums_(sums),
         rows_(x.data(), x.shape(1)), background_(background.data(), background.shape(1)),
         size_(background.shape(1)), outputs_(value.shape(1)), shared_(weights.shape(0) == 1),
-        bit_of_(trees.columns(), kMost), total_(x.shape(1) * trees.columns() * value.shape(1)) {}
+        bit_of_(trees.columns(), kPathColumns), total_(x.shape(1) * trees.columns() * value.shape(1)) {}
 
   void add(std::size_t root) {
     rows_.start();
@@ -199,9 +172,9 @@ class Joint {
     }
     require(level < kDeepest, "a path has more than 1024 splits");
     const std::size_t j = trees_.column(node);
-    const bool is_first = bit_of_[j] == kMost;
+    const bool is_first = bit_of_[j] == kPathColumns;
     if (is_first) {
-      require(used_ < kMost, "a path has more than 64 columns");
+      require(used_ < kPathColumns, "a path has more than 64 columns");
       column_of_[used_] = j;
       bit_of_[j] = used_++;
     }
@@ -217,7 +190,7 @@ class Joint {
       if (!rows.empty()) go_down(trees_.child(node, left), level + 1);
     }
     if (is_first) {
-      bit_of_[j] = kMost;
+      bit_of_[j] = kPathColumns;
       --used_;
     }
   }
@@ -256,42 +229,19 @@ class Joint {
     return sum;
   }
 
-  // What the path's columns gain by a leaf of value 1, for a row that is outside the intervals of `failed`.
   void add_up(std::uint64_t failed, const std::vector<Segment>& background) {
-    const std::size_t y = count_bits(failed);
-    double lost = 0.0, total = 0.0, none = 0.0;
-    std::fill_n(gains_.begin(), used_, Gain{});
-    touched_ = failed;
+    gains_.start(failed, used_);
     for (const std::size_t g : met_) {
-      const std::uint64_t only = background[g].failed;
-      const double weight = weight_[g];
-      const std::size_t x = count_bits(only);
-      touched_ |= only;
-      total += weight;
-      lost += weight * shares_(y, x);
-      if (x == 0) none += weight;
-      if (x == 1) gains_[lowest_bit(only)].alone += weight;
-      const double gain = weight * shares_(x, y), last = y == 0 ? weight : 0.0;
-      for (std::uint64_t rest = only; rest != 0; rest &= rest - 1) {
-        Gain& of_column = gains_[lowest_bit(rest)];
-        of_column.value += gain;
-        of_column.last += last;
-      }
+      gains_.meet(background[g].failed, count_bits(background[g].failed), weight_[g]);
     }
-    none_ = none;
-    for (std::uint64_t rest = failed; rest != 0; rest &= rest - 1) {
-      Gain& of_column = gains_[lowest_bit(rest)];
-      of_column.value -= lost;
-      of_column.alone -= none;
-      if (y == 1) of_column.last -= total;
-    }
+    gains_.end();
   }
 
   void write(std::size_t node, std::size_t row) {
     const double* value = value_.data() + node * outputs_;
-    for (std::size_t k = 0; k < outputs_; ++k) base_(row, k) += value[k] * none_;
+    for (std::size_t k = 0; k < outputs_; ++k) base_(row, k) += value[k] * gains_.none();
     Gain* const sums = &total_[row * trees_.columns() * outputs_];
-    for (std::uint64_t rest = touched_; rest != 0; rest &= rest - 1) {
+    for (std::uint64_t rest = gains_.touched(); rest != 0; rest &= rest - 1) {
       const std::size_t at = lowest_bit(rest);
       Gain* const of_column = sums + column_of_[at] * outputs_;
       for (std::size_t k = 0; k < outputs_; ++k) of_column[k].add(gains_[at], value[k]);
@@ -305,17 +255,14 @@ class Joint {
   Side rows_, background_;
   std::size_t size_, outputs_;
   bool shared_;
-  const Shares shares_;
-  // the path's columns, and the bit of each column, kMost where it has none
-  std::array<std::size_t, kMost> column_of_{};
+  // the path's columns, and the bit of each column, kPathColumns where it has none
+  std::array<std::size_t, kPathColumns> column_of_{};
   std::vector<std::size_t> bit_of_;
   std::size_t used_ = 0;
   // at a leaf: weights of the background's segments, those that a segment of rows meets, and gains of columns
   std::vector<double> weight_;
   std::vector<std::size_t> met_;
-  std::array<Gain, kMost> gains_{};
-  std::uint64_t touched_ = 0;
-  double none_ = 0.0;
+  LeafGains gains_;
   std::vector<Gain> total_;  // (rows, columns, outputs)
 };
 

@@ -10,6 +10,7 @@ NB_MODULE(_kernels, module) {
   nanobind::set_leak_warnings(false);
   limes::add_cells(module);
   limes::add_trees(module);
+  limes::add_joint_background(module);
   limes::add_splits(module);
   limes::add_forest_layout(module);
   limes::add_forest_row(module);

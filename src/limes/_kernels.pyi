@@ -146,6 +146,18 @@ def add_joint_contributions(
     /,
 ) -> None: ...
 
+# joint_background.cpp
+class JointBackground:
+    def __init__(
+        self, trees: Trees, value: Floats, first: int, last: int, background: Floats, bytes: int, /
+    ) -> None: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+
+def add_against(background: JointBackground, x: Floats, base: Floats, sums: Floats, /) -> None: ...
+
 # trees.cpp
 class Trees:
     def __init__(

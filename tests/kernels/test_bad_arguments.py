@@ -163,6 +163,15 @@ def calls(rng):
             *(kernels.Trees(*nodes_of(trees)), trees.value, 0, 3, rng.normal(size=(3, 5))),
             *(rng.normal(size=(3, 6)), weights, np.zeros((5, 1)), np.zeros((5, 3, 3, 1))),
         ],
+        "JointBackground": [
+            *(kernels.Trees(*nodes_of(trees)), trees.value, 0, 3, rng.normal(size=(3, 6)), 2000),
+        ],
+        "add_against": [
+            kernels.JointBackground(
+                *(kernels.Trees(*nodes_of(trees)), trees.value, 0, 3, rng.normal(size=(3, 6)), 2000)
+            ),
+            *(rng.normal(size=(5, 3)), np.zeros((5, 1)), np.zeros((5, 3, 3, 1))),
+        ],
         "preorder": [trees.feature, trees.left, trees.right, trees.roots, *edges],
         "intervals": [column, same, is_left, rank, flags, whole, ends, flags.copy()],
         "tabulate": [
@@ -215,9 +224,12 @@ def copy(argument):
     return argument.copy() if isinstance(argument, np.ndarray) else argument
 
 
+OBJECTS = kernels.Trees | kernels.Splits | kernels.Intervals | kernels.JointBackground
+
+
 def spoiled(rng, argument):
     """An entry that makes no sense, or an array that is too short."""
-    if isinstance(argument, kernels.Trees | kernels.Splits | kernels.Intervals):
+    if isinstance(argument, OBJECTS):
         return argument
     if not isinstance(argument, np.ndarray):
         return type(argument)(rng.choice([0, 1, 4, 60]))

@@ -21,7 +21,8 @@ from limes._expectations.moments import SampleStatistics
 from limes._explainers.options import Request
 from limes._explainers.tables.laws import Writer, number_texts, writer_of
 from limes._explanation import Explanation
-from limes._explanation.attribution import changed
+from limes._explanation.attribution import Contributions, changed
+from limes._explanation.fit import Fit
 from limes._explanation.wording import CONFIDENCE, number
 from limes._fitting import Fitted, RefusedRowsError
 from limes._sampling.least_squares import ENOUGH_ANSWERS, ENOUGH_CARRIERS, least_effective
@@ -105,13 +106,17 @@ def with_contributions(
         return explanation
     fits, error = fit.make(), None
     try:
-        if not fit.is_read:
+        contributions = None if fit.is_read else _quick_contributions(fit, len(explanation))
+        if contributions is None and not fit.is_read:
             # one by one: those that are finished are kept
             rows = [[row] for row in range(len(explanation))]
             compute = partial(fits.contributions, is_current=True)
-            _, error = compute_each(rows, compute, progress=progress, workers=workers)
+            parts, error = compute_each(rows, compute, progress=progress, workers=workers)
+            if error is None and rows:
+                contributions = fit.joined([part for part in parts if part is not None])
         if error is None:
-            return changed(explanation, contributions=explanation.contributions)
+            computed = explanation.contributions if contributions is None else contributions
+            return changed(explanation, contributions=computed)
     except KeyboardInterrupt as stop:
         error = stop
     except InputError as refusal:
@@ -126,6 +131,11 @@ def with_contributions(
         ) from error
     warning = RowWarning.of("contributions", error=error)
     return changed(explanation, row_warnings=tuple((*row, warning) for row in explanation.row_warnings))
+
+
+def _quick_contributions(fit: Fit, rows: int) -> Contributions | None:
+    """Contributions of an explanation's rows in one pass, if they are exact and take less than a second."""
+    return fit.exact_contributions() if rows * fit.make().account_seconds < 1.0 else None
 
 
 def without_coefficients(explanation: Explanation) -> Explanation:

@@ -488,6 +488,10 @@ class Fit:
             for start in range(0, len(rows), _AT_ONCE):
                 parts.append(fits.contributions(rows[start : start + _AT_ONCE]))
                 advance(len(parts[-1].base))
+        return self.joined(parts)
+
+    def joined(self, parts: Sequence[RowContributions]) -> Contributions:
+        """The chosen columns and outputs of all rows, from the contributions of some after others."""
         return self._chosen_from(type(parts[0]).joined(parts))
 
     def exact_contributions(self) -> Contributions | None:

@@ -5,7 +5,8 @@ bandwidth these are the interventional values against the whole background. Of a
 
     φ_j = f_j(ξ_j) - Σ_b w_b f_j(b_j).
 
-Trees take all rows down together (``kernels/joint_contributions.cpp``). A product ∏_j g_j(x_j) has, against
+Trees take all rows down together (``kernels/joint_contributions.cpp``); where background rows weigh the same,
+an explainer keeps the background's part of them (``kernels/joint_background.h``). A product ∏_j g_j(x_j) has, against
 one row b, the multilinear extension ∏_j (t g_j(ξ) + (1 - t) g_j(b)), whose integral a few nodes t give
 exactly (``exact.py``). Whatever else was read is asked about all coalitions, if these are few.
 """
@@ -18,6 +19,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise, product
 from math import comb
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +27,7 @@ from limes import _kernels
 from limes._arrays import Bools, Floats, Ints, times
 from limes._sampling.least_squares import student_factors
 from limes._shapley.exact import RowContributions, combined, quadrature
-from limes._threads import in_threads
+from limes._threads import SharedState, in_threads
 from limes.designs._joint import JointFamily
 from limes.exceptions import ModelError, NotReadableError
 from limes.models.forms._base import Combination, Form, Reducible, Sum, SumOfProducts
@@ -34,6 +36,12 @@ from limes.models.forms._trees import Forest
 
 # Most rows of one call of the kernel, and most of their weights: the more rows, the more tests they share
 _ROWS, _WEIGHTS = 512, 1 << 22
+# Bytes that a forest keeps of its background, at most: of tables, and of masks
+_KEPT = 96 << 20
+# Background rows times nodes of a forest, at most, where something is kept: ten seconds or so, once
+_STEPS = 1 << 34
+# Seconds of work that are worth a second thread
+_ONE_THREAD = 5e-3
 # Nodes of trees whose contributions are added up before they join the others
 _NODES_TOGETHER = 1 << 14
 # Columns of products that the nodes of `quadrature` are exact for, at most
@@ -54,9 +62,17 @@ class InterventionalGame(ABC):
     seconds: float  # about what a row by itself takes
     numbers: int = 1  # of an array for each row
 
+    @property
+    def seconds_alike(self) -> float:
+        """The same where background rows weigh the same."""
+        return self.seconds
+
     @abstractmethod
-    def __call__(self, x: Floats, weights: Floats) -> RowContributions:
-        """Contributions at rows x (n, d); weights (n, N), or (1, N) where rows share them."""
+    def __call__(self, x: Floats, weights: Floats | None) -> RowContributions:
+        """Contributions at rows x (n, d).
+
+        Weights are (n, N), or (1, N) where rows share them, or None where background rows weigh the same.
+        """
 
 
 class Interventional:
@@ -72,27 +88,34 @@ class Interventional:
         self._against = (
             _Coalitions(predict, family.rows, 1e-5) if form is None else against(form, family.rows)
         )
-        if self._against.seconds > _MOST_SECONDS:
+        if self.seconds > _MOST_SECONDS:
             raise NotReadableError(
                 f"exact contributions against {len(family.rows):,} rows take too long: "
-                f"about {self._against.seconds:.0f} s a row"
+                f"about {self.seconds:.0f} s a row"
             )
 
     @property
     def seconds(self) -> float:
-        return self._against.seconds
+        return self._against.seconds_alike if self._are_alike else self._against.seconds
+
+    @property
+    def _are_alike(self) -> bool:
+        """Whether all background rows weigh the same."""
+        return bool(np.isinf(self._family.weights.bandwidth))
 
     def at(self, x: Floats, cells: Ints) -> RowContributions:
         """Contributions at rows x in these cells (n, d)."""
-        step = max(1, min(_ROWS, _WEIGHTS // max(len(self._family.rows), self._against.numbers)))
+        weights = 1 if self._are_alike else len(self._family.rows)
+        step = max(1, min(_ROWS, _WEIGHTS // max(weights, self._against.numbers)))
         blocks = [slice(start, start + step) for start in range(0, len(x), step)]
         return RowContributions.joined([self._of_rows(x[i], self._weights(cells[i])) for i in blocks])
 
-    def _of_rows(self, x: Floats, weights: Floats) -> RowContributions:
+    def _of_rows(self, x: Floats, weights: Floats | None) -> RowContributions:
         """Contributions at rows x; with errors, by how parts differ, where the background has more rows."""
         whole, omitted = self._against(x, weights), self._family.omitted
         if not omitted:
             return whole
+        weights = _alike(self._family.rows) if weights is None else weights
         variances = [np.zeros_like(numbers) for numbers in (whole.values, whole.base)]
         for part in range(_PARTS):
             its = np.where(np.arange(weights.shape[1]) % _PARTS == part, weights, 0.0)
@@ -106,10 +129,15 @@ class Interventional:
         errors, of_base = (student_factors(np.array(_PARTS - 1)) * np.sqrt(its) for its in variances)
         return replace(whole, errors=errors, base_errors=of_base)
 
-    def _weights(self, cells: Ints) -> Floats:
-        if np.isinf(self._family.weights.bandwidth):
-            cells = cells[:1]
+    def _weights(self, cells: Ints) -> Floats | None:
+        if self._are_alike:
+            return None
         return np.stack([self._family.around(of_row).weights for of_row in cells])
+
+
+def _alike(background: Floats) -> Floats:
+    """Weights (1, N) of background rows (N, d) that weigh the same."""
+    return np.full((1, len(background)), 1.0 / len(background))
 
 
 def against(form: Form, background: Floats) -> InterventionalGame:
@@ -133,7 +161,11 @@ class _Parts(InterventionalGame):
         self.seconds = sum(part.seconds for part in self._parts)
         self.numbers = max(part.numbers for part in self._parts)
 
-    def __call__(self, x: Floats, weights: Floats) -> RowContributions:
+    @property
+    def seconds_alike(self) -> float:
+        return sum(part.seconds_alike for part in self._parts)
+
+    def __call__(self, x: Floats, weights: Floats | None) -> RowContributions:
         return combined(self._form, [part(x, weights) for part in self._parts])
 
 
@@ -144,9 +176,18 @@ class _Terms(InterventionalGame):
         self._form = form
         self._background, self.seconds = self._values(background), 1e-8 * background.size
 
-    def __call__(self, x: Floats, weights: Floats) -> RowContributions:
+    @cached_property
+    def _means(self) -> Floats:
+        """Of functions at background rows that weigh the same, (1, d, k)."""
+        return self._background.mean(axis=0, keepdims=True)
+
+    def __call__(self, x: Floats, weights: Floats | None) -> RowContributions:
         # row by row, whatever their number
-        means = np.stack([np.tensordot(w, self._background, 1) for w in weights])
+        means = (
+            self._means
+            if weights is None
+            else np.stack([np.tensordot(w, self._background, 1) for w in weights])
+        )
         values = self._values(x) - means
         base = np.broadcast_to(self._form.intercept.reshape(-1) + means.sum(axis=1), values[:, 0].shape)
         return RowContributions.exact(base, values, values, values)
@@ -160,31 +201,52 @@ class _Terms(InterventionalGame):
         return values
 
 
-class _Trees(InterventionalGame):
+class _Trees(SharedState, InterventionalGame):
     def __init__(self, form: Forest, background: Floats) -> None:
         self._form, self._background = form, np.ascontiguousarray(background.T)
         self._value = form.value.reshape(len(form.value), -1)
+        self._leaves = int((form.feature < 0).sum())
         # measured: a leaf at 1,000 rows, of which the fewer are apart there the more there are
-        self.seconds = 1e-6 * float((form.feature < 0).sum() * np.sqrt(len(background) / 1000.0))
+        self.seconds = 1e-6 * self._leaves * float(np.sqrt(len(background) / 1000.0))
         self.numbers = 3 * form.size * self._value.shape[1] * len(self._runs)
+        self._kept: list[_kernels.JointBackground] = []
+        super().__init__()
 
-    def __call__(self, x: Floats, weights: Floats) -> RowContributions:
-        rows, (n, d), outputs = np.ascontiguousarray(x.T), x.shape, self._value.shape[1]
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_kept": []}
+
+    @property
+    def _keeps(self) -> bool:
+        """Whether what the background says by itself is computed once."""
+        return self._form.feature.size * self._background.shape[1] <= _STEPS
+
+    @property
+    def seconds_alike(self) -> float:
+        # measured: a leaf that no table has
+        return min(self.seconds, 2e-7 * self._leaves) if self._keeps else self.seconds
+
+    def __call__(self, x: Floats, weights: Floats | None) -> RowContributions:
+        (n, d), outputs = x.shape, self._value.shape[1]
         parts = [(np.zeros((n, outputs)), np.zeros((n, 3, d, outputs))) for _ in self._runs]
-
-        def run(which: int) -> None:
-            _kernels.add_joint_contributions(
-                self._form.trees,
-                self._value,
-                *self._runs[which],
-                rows,
-                self._background,
-                weights,
-                *parts[which],
-            )
-
+        rows = np.ascontiguousarray(x)
+        is_short = weights is None and n * self.seconds_alike < _ONE_THREAD
         try:
-            in_threads(run, range(len(parts)))
+            kept = self._kept_of_runs() if weights is None and self._keeps else None
+
+            def run(which: int) -> None:
+                first, end = self._runs[which]
+                if kept is not None:
+                    _kernels.add_against(kept[which], rows, *parts[which])
+                    first = kept[which].end
+                if first < end:
+                    shared = _alike(self._background.T) if weights is None else weights
+                    self._add(first, end, rows, shared, *parts[which])
+
+            if is_short:
+                for which in range(len(parts)):
+                    run(which)
+            else:
+                in_threads(run, range(len(parts)))
         except ValueError as error:  # a path of more columns than a mask has bits, or very many splits
             raise ModelError(f"trees have no exact contributions against the background: {error}") from error
         base, sums = parts[0]
@@ -194,12 +256,38 @@ class _Trees(InterventionalGame):
         base += self._form.intercept.reshape(-1)
         return RowContributions.exact(base, *(sums[:, which] for which in range(3)))
 
+    def _add(self, first: int, end: int, x: Floats, weights: Floats, base: Floats, sums: Floats) -> None:
+        """Take rows and the background down trees together."""
+        _kernels.add_joint_contributions(
+            *(self._form.trees, self._value, first, end),
+            *(np.ascontiguousarray(x.T), self._background, weights, base, sums),
+        )
+
+    def _kept_of_runs(self) -> list[_kernels.JointBackground]:
+        """What each run of trees keeps of the background; the trees that it has no room for are at its end."""
+        with self._lock:
+            if not self._kept:
+                kept = dict[int, _kernels.JointBackground]()
+
+                def keep(which: int) -> None:
+                    trees = self._form.trees, self._value, *self._runs[which]
+                    kept[which] = _kernels.JointBackground(*trees, self._background, _KEPT)
+
+                in_threads(keep, range(len(self._runs)))
+                self._kept = [kept[which] for which in range(len(self._runs))]
+            return self._kept
+
     @cached_property
     def _runs(self) -> list[tuple[int, int]]:
         """Runs of trees, (first, last + 1)."""
         roots = self._form.roots
         cuts = np.flatnonzero(np.diff(np.sort(roots) // _NODES_TOGETHER)) + 1
         return [*pairwise([0, *cuts.tolist(), roots.size])]
+
+
+def _shares(x: Floats, weights: Floats | None, background: Floats) -> Floats:
+    """Weights (n, N) for each of the rows x."""
+    return np.broadcast_to(_alike(background) if weights is None else weights, (len(x), len(background)))
 
 
 class _Products(InterventionalGame):
@@ -218,8 +306,8 @@ class _Products(InterventionalGame):
         # measured: a factor of a product at a node
         self.seconds = 2e-8 * len(self._t) * len(self._coef) * len(self._read) * len(background)
 
-    def __call__(self, x: Floats, weights: Floats) -> RowContributions:
-        shares = np.broadcast_to(weights, (len(x), weights.shape[1]))
+    def __call__(self, x: Floats, weights: Floats | None) -> RowContributions:
+        shares = _shares(x, weights, self._background)
         return RowContributions.joined([self._at(*each) for each in zip(x, shares, strict=True)])
 
     def _factors(self, x: Floats) -> Floats:
@@ -259,8 +347,8 @@ class _Coalitions(InterventionalGame):
         self._columns = int((background != background[:1]).any(axis=0).sum())
         self.seconds = seconds * 2.0**self._columns * len(background)
 
-    def __call__(self, x: Floats, weights: Floats) -> RowContributions:
-        shares = np.broadcast_to(weights, (len(x), weights.shape[1]))
+    def __call__(self, x: Floats, weights: Floats | None) -> RowContributions:
+        shares = _shares(x, weights, self._background)
         return RowContributions.joined([self._at(*each) for each in zip(x, shares, strict=True)])
 
     def _at(self, row: Floats, weights: Floats) -> RowContributions:
