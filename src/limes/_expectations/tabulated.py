@@ -354,12 +354,12 @@ class NodeProducts:
         return mean, contrast
 
     def kept(
-        self, waves: Callable[[Ints], Sequence[Complexes]], laws: Ints, points: Ints, shares: Floats
+        self, waves: Callable[[Ints], Sequence[Complexes] | Complexes], laws: Ints, points: Ints, shares: Floats
     ) -> tuple[Floats, Floats]:
         """The same where columns keep a point's value with probability t, (n, k) and (n, F, k).
 
         Column j is t g_j + (1 - t) m_j with means m, and its contrast g_j - m_j, all over a scale of the row.
-        ``waves`` gives g (U, N) of each column at some points. ``points`` (n,) and ``laws`` (F, n) are each
+        ``waves`` gives g (U, N) of each column at some points, or all of them in one array. ``points`` (n,) and ``laws`` (F, n) are each
         row's, and ``shares`` (F, n, 2) are t and 1 - t over the scales. All tables are of single columns.
         """
         n, (outputs, nodes) = points.size, self._weights.shape
@@ -377,7 +377,9 @@ class NodeProducts:
             share = np.ascontiguousarray(shares[:, rows])
             # numpy rounds products of complex numbers otherwise where there is one in a line
             both = some.repeat(2) if some.size == 1 else some
-            numbers = [in_parts(g[: some.size]) for g in waves(both)]
+            its = waves(both)
+            together = isinstance(its, np.ndarray)
+            numbers = [*in_parts(its[:, : some.size])] if together else [in_parts(g[: some.size]) for g in its]
             added, changed = np.zeros((rows.size, outputs)), np.zeros((rows.size, *changes.shape[1:]))
             add_kept_products(means, numbers, which, at, share, self._weights, added, changed)
             mean[rows], changes[rows] = added, changed
