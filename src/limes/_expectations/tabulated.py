@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -34,6 +35,8 @@ TOLERANCE = 1e-9
 _ROUNDINGS = 8
 # Rows whose tables are looked up together
 _ROWS = 256
+# Values of which all loadings' waves are made at once
+_FEW_VALUES = 32
 # Numbers of waves of rows that are held at once
 _NUMBERS = 2_000_000
 # Backgrounds whose tables are cached
@@ -65,6 +68,47 @@ def waves_at(nodes: Complexes, value: Floats, offsets: Floats, equidistant: int 
             ratio, filled = ratio * ratio, filled + more
     waves[count:] = np.exp(np.multiply.outer(nodes[count:], value) - offsets[count:])
     return waves
+
+
+class NodeGroup(NamedTuple):
+    """Nodes z (N,); the first ``equidistant`` are a constant step apart, and have one real part."""
+
+    nodes: Complexes
+    equidistant: int = 0
+
+
+class NodeGroups:
+    """Nodes of K groups, one after the other; the first of each group are a constant step apart."""
+
+    def __init__(self, groups: Sequence[NodeGroup], offsets: Floats) -> None:
+        nodes = np.concatenate([group.nodes for group in groups])
+        sizes, even = (np.array(each) for each in zip(*((g.nodes.size, g.equidistant) for g in groups)))
+        count = np.minimum(np.maximum(even, 1), sizes)
+        start = np.cumsum(sizes) - sizes
+        self._group = np.repeat(np.arange(sizes.size), sizes)
+        self._place = np.arange(nodes.size) - start[self._group]
+        self._most = int(count.max(initial=0))
+        # of an empty group any node will do: none of its waves is taken
+        at = np.minimum(start, nodes.size - 1)
+        self._first, self._offset = nodes[at], offsets[at]
+        self._step = nodes[np.minimum(at + (count > 1), nodes.size - 1)] - self._first
+        self._others = np.flatnonzero(self._place >= count[self._group])
+        self._place = np.where(self._place < count[self._group], self._place, 0)
+        self._nodes, self._offsets = nodes[self._others], offsets[self._others]
+
+    def waves(self, value: Floats) -> Complexes:
+        """What `waves_at` gives of each group at its values (K, n), to the last bit: (N, n)."""
+        waves = np.empty((self._most, *value.shape), dtype=np.complex128)
+        waves[0] = np.exp(self._first[:, None] * value - self._offset[:, None])
+        ratio, filled = np.exp(self._step[:, None] * value), 1
+        while filled < self._most:
+            more = min(filled, self._most - filled)
+            np.multiply(waves[:more], ratio, out=waves[filled : filled + more])
+            ratio, filled = ratio * ratio, filled + more
+        each = waves[self._place, self._group]
+        others = self._nodes[:, None] * value[self._group[self._others]]
+        each[self._others] = np.exp(others - self._offsets[:, None])
+        return np.asarray(each)
 
 
 def mixed_logs(kept: Floats, drawn: Floats, t: Floats, point: Ints) -> tuple[Floats, Floats]:
@@ -117,7 +161,14 @@ class WaveBundle:
 
     def __call__(self, x: Floats) -> Complexes:
         values = self.function(x)
-        return np.concatenate([waves.of(waves.loading @ values) for waves in self.waves])
+        if len(self.waves) == 1 or x.size > _FEW_VALUES:
+            return np.concatenate([waves.of(waves.loading @ values) for waves in self.waves])
+        return self._groups.waves(np.stack([waves.loading @ values for waves in self.waves]))
+
+    @cached_property
+    def _groups(self) -> NodeGroups:
+        groups = [NodeGroup(waves.nodes, waves.equidistant) for waves in self.waves]
+        return NodeGroups(groups, np.concatenate([waves.offsets for waves in self.waves]))
 
     def integrate(self, density: Density) -> Complexes:
         breaks, constant, panels = texture(self.function)
@@ -231,13 +282,6 @@ def _support(marginal: Marginal, function: Function) -> list[Floats]:
 def product_rounding(factors: int) -> float:
     """Return about the relative rounding error of a product of a number of factors."""
     return float(np.finfo(np.float64).eps) * (factors + _ROUNDINGS)
-
-
-class NodeGroup(NamedTuple):
-    """Nodes z (N,); the first ``equidistant`` are a constant step apart, and have one real part."""
-
-    nodes: Complexes
-    equidistant: int = 0
 
 
 @dataclass(frozen=True, eq=False)

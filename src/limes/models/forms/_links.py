@@ -121,6 +121,8 @@ class Link:
     size: Callable[[float], float] = _unit  # factor of the errors on a contour
     is_monotone: bool = True  # extremes on a range are at its ends
     is_symmetric: bool = False  # link(-s) = 1 - link(s)
+    # the error of a sum on Re z = 0 is e^{rate · a} times as large beyond its range by a; None if unknown
+    rate: float | None = None
 
     @abstractmethod
     def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:
@@ -244,6 +246,7 @@ def links(digits: float) -> Mapping[str, Link]:
             size=_unit,
             digits=digits,
             is_symmetric=True,
+            rate=4.0,
             order=2,
         ),
         "probit": Contour(
@@ -259,6 +262,7 @@ def links(digits: float) -> Mapping[str, Link]:
             size=lambda tilt: float(np.exp(0.5 * tilt * tilt)),
             digits=digits,
             is_symmetric=True,
+            rate=float(np.sqrt(2.0 * digits)),
         ),
         "cloglog": Contour(
             function=_log_log,
@@ -300,6 +304,7 @@ def _square(
         kernel=kernel,
         residues={p: residue * factor(p) for p, residue in link.residues.items() if factor(p)},
         is_symmetric=False,
+        rate=None,
         order=None,
         **fields,
     )
@@ -433,13 +438,14 @@ CURVES: Mapping[str, Link] = {
     **LINKS,
     **SQUARES,
     "cos": Cosine(np.cos, is_monotone=False),
-    "erf": Centred(erf, link=LINKS["probit"], inner=float(np.sqrt(2.0))),
+    "erf": Centred(erf, link=LINKS["probit"], inner=float(np.sqrt(2.0)), rate=float(2.0 * np.sqrt(_DIGITS))),
     "gelu": SmoothRelu(
         lambda s: s * ndtr(s),
         kernel=lambda t: -np.exp(-0.5 * t * t) * (1.0 / (t * t) + 1.0),
         height=8.5,
         reach=9.0,
         is_monotone=False,
+        rate=9.5,
     ),
     "relu": Relu(lambda s: np.maximum(s, 0.0)),
     "silu": SmoothRelu(
@@ -448,14 +454,16 @@ CURVES: Mapping[str, Link] = {
         height=11.5,
         reach=38.0,
         is_monotone=False,
+        rate=1.0,
     ),
     "softplus": SmoothRelu(
         lambda s: np.logaddexp(0.0, s),
         kernel=lambda t: -np.pi / (t * np.sinh(np.pi * t)),
         height=11.0,
         reach=34.0,
+        rate=1.0,
     ),
-    "tanh": Centred(np.tanh),
+    "tanh": Centred(np.tanh, rate=8.0),
 }
 
 
