@@ -213,6 +213,11 @@ class PlaneWaves:
         along, across = self._factors(x, *self.heights)
         return np.asarray(along[self.first] * across[self.second])
 
+    def lines(self, x: Floats) -> Complexes:
+        """The same, a line for each x: (n, N)."""
+        along, across = (np.ascontiguousarray(factor.T) for factor in self._factors(x, *self.heights))
+        return np.asarray(np.take(along, self.first, axis=1) * np.take(across, self.second, axis=1))
+
     def integrate(self, density: Density) -> Complexes:
         """Integrate against P measures -> (N, P): the grid is a product of two matrices."""
         breaks, constant, panels = texture(self.function)
@@ -398,12 +403,14 @@ class NodeProducts:
         return mean, contrast
 
     def kept(
-        self, waves: Callable[[Ints], Sequence[Complexes] | Complexes], laws: Ints, points: Ints, shares: Floats
+        self, waves: Callable[[Ints], Sequence[Complexes] | Complexes], laws: Ints, points: Ints, shares: Floats,
+        *, in_lines: bool = False,
     ) -> tuple[Floats, Floats]:
         """The same where columns keep a point's value with probability t, (n, k) and (n, F, k).
 
         Column j is t g_j + (1 - t) m_j with means m, and its contrast g_j - m_j, all over a scale of the row.
-        ``waves`` gives g (U, N) of each column at some points, or all of them in one array. ``points`` (n,) and ``laws`` (F, n) are each
+        ``waves`` gives g (U, N) of each column at some points, or all of them in one array; ``in_lines`` if
+        it multiplies numbers of one point with each other alone. ``points`` (n,) and ``laws`` (F, n) are each
         row's, and ``shares`` (F, n, 2) are t and 1 - t over the scales. All tables are of single columns.
         """
         n, (outputs, nodes) = points.size, self._weights.shape
@@ -420,8 +427,7 @@ class NodeProducts:
             which, at = np.ascontiguousarray(laws[:, rows]), np.ascontiguousarray(place)
             share = np.ascontiguousarray(shares[:, rows])
             # numpy rounds products of complex numbers otherwise where there is one in a line
-            both = some.repeat(2) if some.size == 1 else some
-            its = waves(both)
+            its = waves(some.repeat(2) if some.size == 1 and not in_lines else some)
             together = isinstance(its, np.ndarray)
             numbers = [*in_parts(its[:, : some.size])] if together else [in_parts(g[: some.size]) for g in its]
             added, changed = np.zeros((rows.size, outputs)), np.zeros((rows.size, *changes.shape[1:]))

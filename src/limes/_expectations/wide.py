@@ -26,11 +26,13 @@ from limes.models.forms._links import Complexes
 T = TypeVar("T")
 
 # Columns from which on a sum is wide
-_MANY = 64
+MANY = 64
 # |z h|, and terms of e^{zhs} so many that the next one is below 1e-16
 _REACH, _TERMS = 2.0, 24
 # Parts that cells may have on average, and points whose moments are taken at once
 _PARTS, _POINTS = 16, 1 << 20
+# Least |z| that moments are taken for
+_SLOWEST = 1e-6
 # Exponents are clipped to this: no float64 overflows
 _STEEPEST = 600.0
 # Relative rounding of a cell's number is below this many units: e^{2 · 2} of cancelling terms, and their sum
@@ -66,15 +68,15 @@ class WideColumns(Sequence[ColumnTerm]):
         self._points = _single_points(terms)
 
     @classmethod
-    def of(cls, factors: Sequence[Any], fastest: Complexes) -> WideColumns | None:
-        """Take moments for all z up to the ``fastest``; None where columns are few, or vary too much."""
-        if len(factors) <= _MANY or not all(isinstance(f, ColumnTerm) for f in factors):
+    def of(cls, factors: Sequence[Any], fastest: Complexes, *, most: int = MANY) -> WideColumns | None:
+        """Take moments for all z up to the ``fastest``; None for ``most`` columns, or if they vary too much."""
+        if len(factors) <= most or not all(isinstance(f, ColumnTerm) for f in factors):
             return None
         if not all(isinstance(f.column, IndicatorColumn) for f in factors):
             return None
         if not all(isinstance(f.column.law, Marginal) for f in factors):
             return None
-        reach, parts = _REACH / float(np.abs(fastest).max()), list[_Parts]()
+        reach, parts = _REACH / max(float(np.abs(fastest).max()), _SLOWEST), list[_Parts]()
         for block in _blocks(factors, fastest):
             counted = _parts_of(block, reach)
             if counted is None:
