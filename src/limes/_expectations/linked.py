@@ -42,6 +42,7 @@ from limes._expectations.tabulated import (
     product_rounding,
     waves_at,
 )
+from limes._expectations.wide import ROUNDINGS, WideColumns
 from limes._functions import Function
 from limes._kernels import add_exponentials, add_node_products
 from limes.designs._column import Column, RangedColumn
@@ -75,10 +76,13 @@ class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
 
     def _tabulate(self, columns: Sequence[RangedColumn]) -> list[_Margin]:
         form = self._form
-        return [
-            _Margin(form.curve, float(c), factors_of(form.margins, columns, slice(k, k + 1)), self._smallest)
-            for k, c in enumerate(form.margins.terms.intercept)
-        ]
+        assert isinstance(form.curve, Contour | Exponential)  # noqa: S101 - other links add up
+        fastest, margins = form.curve.fastest, list[_Margin]()
+        for k, c in enumerate(form.margins.terms.intercept):
+            factors = factors_of(form.margins, columns, slice(k, k + 1))
+            wide = WideColumns.of(factors, fastest)
+            margins.append(_Margin(form.curve, float(c), factors if wide is None else wide, self._smallest))
+        return margins
 
     def _kept(self, rows: KeptRows) -> list[_Margin]:
         drawn = self._drawn(rows) if self.functions is not None else []
@@ -193,6 +197,14 @@ def _terms_at_rows(form: Linked, margin: int, fastest: Complexes, rows: Rows) ->
 Factor: TypeAlias = ColumnTerm | Group | _TermAtRows
 
 
+def _tables_of(
+    factors: Sequence[Factor], group: NodeGroup, derive: Callable[[Complexes, Complexes, Floats], T]
+) -> list[ColumnTables[T] | GroupTables[T]]:
+    if isinstance(factors, WideColumns):
+        return [*factors.tables([group], derive)]
+    return [factor.tables([group], derive) for factor in factors]
+
+
 @dataclass(frozen=True, eq=False)
 class _Values:
     """E link(S) = base + rest of n rows, (n,) each, and its contrasts, (n, d)."""
@@ -220,6 +232,10 @@ class _Margin:
     def __init__(self, link: Link, constant: float, factors: Sequence[Factor], smallest: float) -> None:
         self.link, self.smallest = link, smallest
         self.constant, self.factors = constant, factors
+        # q where the moments E e^{±qS} decide the nodes in place of the range of S
+        is_wide = isinstance(factors, WideColumns) and isinstance(link, Contour)
+        self.order = link.order if is_wide else None
+        self.exponents = np.array([*link.tilts, *([self.order, -self.order] if self.order else [])])
         self._cached: dict[int, _Rule] = {}
         self.kept_rules: dict[int, _KeptRule] = {}
 
@@ -246,11 +262,34 @@ class _Margin:
     def _rules(self, tilt: int, rows: Ints, index: Ints) -> Iterator[tuple[_Nodes, Ints, Ints]]:
         """Rules that the rows use on one contour; their rows, and the laws of their columns."""
         if tilt not in self._cached:
-            lower = self.constant + sum(float(factor.lower[0]) for factor in self.factors)
-            upper = self.constant + sum(float(factor.upper[0]) for factor in self.factors)
             theta = self.link.tilts[tilt]
-            self._cached[tilt] = self._rule(self.factors, self.link.sum(lower, upper, theta), theta)
+            self._cached[tilt] = self._rule(self.factors, self._sum(tilt), theta)
         yield self._cached[tilt], rows, index[rows]
+
+    def _sum(self, tilt: int) -> ExponentialSum:
+        """The exponentials on one contour, for all laws."""
+        theta = self.link.tilts[tilt]
+        if self.order is not None:
+            return self.link.sum_by_moments(self.periods[tilt], theta)
+        lower = self.constant + sum(float(factor.lower[0]) for factor in self.factors)
+        upper = self.constant + sum(float(factor.upper[0]) for factor in self.factors)
+        return self.link.sum(lower, upper, theta)
+
+    @cached_property
+    def periods(self) -> Floats:
+        """Periods on each contour for all laws, by the moments."""
+        logs = [table.patterns for table in self.tilted]
+        rise = self.exponents[-2:, None] - self.exponents[:-2]
+        reach = rise * self.constant
+        for log, _ in logs:
+            reach = reach + (log[:, -2:, None] - log[:, None, :-2]).max(axis=0)
+        reach += np.max([ratio[:, -2:].max(axis=0) for _, ratio in logs], axis=0)[:, None]
+        return self._periods(*reach)
+
+    def _periods(self, above: Floats, below: Floats) -> Floats:
+        """Periods on each contour (..., tilts) for logarithms of E e^{±qS} / E e^{θS}."""
+        each = zip(np.moveaxis(above, -1, 0), np.moveaxis(below, -1, 0), self.link.tilts, strict=True)
+        return np.stack([self.link.period_by_moments(*ends) for ends in each], axis=-1)
 
     def _rule(self, factors: Sequence[Factor], exponentials: ExponentialSum, theta: float) -> _Rule:
         return _Rule(factors, exponentials, self.constant, self.link.size(theta))
@@ -259,33 +298,28 @@ class _Margin:
         self, lower: Floats, upper: Floats, theta: float, rows: Ints
     ) -> list[tuple[ExponentialSum, Ints]]:
         """The exponentials on one contour for ranges (n,) of the margin, and the rows that they are for."""
-        groups: dict[int, tuple[ExponentialSum, list[int]]] = {}
-        for row in rows.tolist():
-            exponentials = self.link.sum(float(lower[row]), float(upper[row]), theta)
-            groups.setdefault(id(exponentials), (exponentials, []))[1].append(row)
-        return [(exponentials, np.array(members)) for exponentials, members in groups.values()]
+        return _grouped(rows, lambda row: self.link.sum(float(lower[row]), float(upper[row]), theta))
 
     @property
     def _level(self) -> Floats:
         """Logs of what the constant adds to errors, (tilts,)."""
-        tilts = np.array(self.link.tilts)
-        return np.asarray(tilts * self.constant + np.log([self.link.size(tilt) for tilt in self.link.tilts]))
+        tilts = self.exponents
+        return np.asarray(tilts * self.constant + np.log([self.link.size(tilt) for tilt in tilts]))
 
     def _levels(self, index: Ints) -> tuple[Floats, Floats]:
         """Logs of E e^{θS} and of its largest part with a column in its cell or not, (n, tilts)."""
-        level, tilts = self._level, np.array(self.link.tilts)
-        level, beyond = level + np.zeros((len(index), 1)), np.zeros((len(index), tilts.size))
+        level, count = self._level, len(self.link.tilts)
+        level, beyond = level + np.zeros((len(index), 1)), np.zeros((len(index), level.size))
         for table in self.tilted:
             pattern, (log, ratio) = table.at(index)
             level += log[pattern]
             beyond = np.maximum(beyond, ratio[pattern])
-        return level, level + beyond
+        return level[:, :count], (level + beyond)[:, :count]
 
     @cached_property
     def tilted(self) -> list[ColumnTables[tuple[Floats, Floats]] | GroupTables[tuple[Floats, Floats]]]:
-        """The logarithms of mean(e^{θF}), and of 1 + |contrast| / mean, (P, tilts) of each factor."""
-        tilts = NodeGroup(np.array(self.link.tilts, dtype=np.complex128))
-        return [factor.tables([tilts], _levels_of) for factor in self.factors]
+        """The logarithms of mean(e^{θF}), and of 1 + |contrast| / mean, (P, exponents) of each factor."""
+        return _tables_of(self.factors, NodeGroup(self.exponents.astype(np.complex128)), _levels_of)
 
     def _check(self, value: Floats, bound: Floats) -> None:
         if not np.isfinite(value).all():
@@ -333,7 +367,10 @@ class _KeptMargin(_Margin):
         # what each column adds at each row (F, U), and the position of its law
         pairs = [(factor, rows.alone[factor.place]) for factor in self.factors]
         shape = len(pairs), len(rows.alone[0].x)
-        self.values = np.reshape([f.loading[:, 0] @ f.function(column.x) for f, column in pairs], shape)
+        if isinstance(self.factors, WideColumns):
+            self.values = self.factors.values(rows.alone)
+        else:
+            self.values = np.reshape([f.loading[:, 0] @ f.function(column.x) for f, column in pairs], shape)
         self.laws = np.reshape([column.law for _, column in pairs], shape).astype(np.int64)
         self.point, self.t = rows.point, rows.shares
         if not np.isfinite(self.values).all():
@@ -354,26 +391,58 @@ class _KeptMargin(_Margin):
     def logs(self) -> tuple[Floats, Floats]:
         """What `at_exponents` gives on the contours."""
         means = [table.at(np.zeros((0, self.size), dtype=np.int64))[1][0] for table in self._drawn.tilted]
-        return self.at_exponents(np.array(self.link.tilts), means, np.arange(self.point.size))
+        return self.at_exponents(self.exponents, means, np.arange(self.point.size))
 
-    def _levels(self, index: Ints) -> tuple[Floats, Floats]:  # noqa: ARG002 - all pairs
+    @cached_property
+    def _all_levels(self) -> tuple[Floats, Floats]:
         log, change = self.logs
         level = self._level + log.sum(axis=0)
         return level, level + np.log1p(np.abs(change)).max(axis=0, initial=0.0)
 
+    def _levels(self, index: Ints) -> tuple[Floats, Floats]:  # noqa: ARG002 - all pairs
+        level, largest = self._all_levels
+        return level[:, : len(self.link.tilts)], largest[:, : len(self.link.tilts)]
+
+    @cached_property
+    def _periods_of_rows(self) -> Floats:
+        """Periods on each contour (rows, tilts), by the moments; not below those of all laws."""
+        level, largest = self._all_levels
+        reach = largest[:, -2:, None] - level[:, None, :-2]
+        periods = np.tile(self._drawn.periods, (len(self.values[0]), 1))
+        np.maximum.at(periods, self.point, self._periods(reach[:, 0], reach[:, 1]))
+        return periods
+
     def _rules(self, tilt: int, rows: Ints, index: Ints) -> Iterator[tuple[_Nodes, Ints, Ints]]:  # noqa: ARG002
         """Rules for the pairs that have the same nodes."""
         theta = self.link.tilts[tilt]
-        ends = np.reshape([[factor.lower[0], factor.upper[0]] for factor in self.factors], (-1, 2, 1))
-        lower = self.constant + np.minimum(ends[:, 0], self.values).sum(axis=0)
-        upper = self.constant + np.maximum(ends[:, 1], self.values).sum(axis=0)
         rules, point = self._drawn.kept_rules, self.point[rows]
-        for exponentials, points in self._by_nodes(lower, upper, theta, np.unique(point)):
+        for exponentials, points in self._by_contour(tilt, np.unique(point)):
             chosen = rows[np.isin(point, points)]
             if id(exponentials) not in rules:
                 size = self.link.size(theta)
                 rules[id(exponentials)] = _KeptRule(self.factors, exponentials, self.constant, size)
             yield _KeptPairs(rules[id(exponentials)], self, tilt), chosen, chosen
+
+
+    def _by_contour(self, tilt: int, points: Ints) -> list[tuple[ExponentialSum, Ints]]:
+        """The exponentials on one contour, and the rows that they are for."""
+        theta = self.link.tilts[tilt]
+        if self.order is not None:
+            periods = self._periods_of_rows[:, tilt]
+            return _grouped(points, lambda row: self.link.sum_by_moments(periods[row], theta))
+        ends = np.reshape([[factor.lower[0], factor.upper[0]] for factor in self.factors], (-1, 2, 1))
+        lower = self.constant + np.minimum(ends[:, 0], self.values).sum(axis=0)
+        upper = self.constant + np.maximum(ends[:, 1], self.values).sum(axis=0)
+        return self._by_nodes(lower, upper, theta, points)
+
+
+def _grouped(rows: Ints, sum_of: Callable[[int], ExponentialSum]) -> list[tuple[ExponentialSum, Ints]]:
+    """The exponentials of rows, and the rows that share them."""
+    groups: dict[int, tuple[ExponentialSum, list[int]]] = {}
+    for row in rows.tolist():
+        exponentials = sum_of(row)
+        groups.setdefault(id(exponentials), (exponentials, []))[1].append(row)
+    return [(exponentials, np.array(members)) for exponentials, members in groups.values()]
 
 
 def _levels_of(means: Complexes, contrasts: Complexes, offsets: Floats) -> tuple[Floats, Floats]:
@@ -391,9 +460,11 @@ class _Scaled(NamedTuple):
     logs: Floats  # (P, sizes)
 
 
-def _error_of(exponentials: ExponentialSum, columns: int, size: float) -> float:
+def _error_of(exponentials: ExponentialSum, factors: Sequence[Factor], size: float) -> float:
     """Error of an expectation of products, relative to E e^{θS} and the link's size."""
     weights = np.abs(exponentials.weights[: exponentials.contour]).sum()
+    columns = sum(factor.places.size for factor in factors)
+    columns *= ROUNDINGS if isinstance(factors, WideColumns) else 1
     return exponentials.error + product_rounding(columns) * (1.0 + float(weights) / size)
 
 
@@ -404,7 +475,7 @@ class _Rule:
         self, factors: Sequence[Factor], exponentials: ExponentialSum, constant: float, size: float
     ) -> None:
         self.sum = exponentials
-        self.error = _error_of(exponentials, sum(factor.places.size for factor in factors), size)
+        self.error = _error_of(exponentials, factors, size)
         nodes = exponentials.nodes
         # the first node of each group of one size
         self._first = np.concatenate([[0], np.arange(exponentials.contour, nodes.size)])
@@ -414,8 +485,7 @@ class _Rule:
         self._weights = in_parts(np.where(self._group == np.arange(self._first.size)[:, None], weights, 0.0))
         self._start = nodes.real[self._first] * constant + exponentials.log_weights[self._first]
         self._places = np.concatenate([factor.places for factor in factors] or [np.zeros(0, np.int64)])
-        group = [NodeGroup(nodes, exponentials.equidistant)]
-        self._tables = [factor.tables(group, self._scaled) for factor in factors]
+        self._tables = _tables_of(factors, NodeGroup(nodes, exponentials.equidistant), self._scaled)
 
     def _scaled(self, means: Complexes, contrasts: Complexes, offsets: Floats) -> _Scaled:
         # by the first node's size, which all nodes on the contour have, or their own at real poles: products
@@ -468,11 +538,9 @@ class _KeptRule:
     def __init__(
         self, factors: Sequence[ColumnTerm], exponentials: ExponentialSum, constant: float, size: float
     ) -> None:
-        self.sum, self.error = exponentials, _error_of(exponentials, len(factors), size)
+        self.sum, self.error = exponentials, _error_of(exponentials, factors, size)
         nodes, contour = exponentials.nodes, exponentials.contour
-        tables = [
-            f.tables([NodeGroup(nodes[:contour], exponentials.equidistant)], Numbers.of) for f in factors
-        ]
+        tables = _tables_of(factors, NodeGroup(nodes[:contour], exponentials.equidistant), Numbers.of)
         weights = exponentials.weights * np.exp(1j * nodes.imag * constant)
         self.places, self.offsets = (
             [f.place for f in factors],
@@ -481,15 +549,15 @@ class _KeptRule:
         self.products = NodeProducts([factor.places for factor in factors], tables, weights[None, :contour])
         self.poles, self.residues = nodes.real[contour:], weights.real[contour:]
         self.at_poles = self.poles * constant + exponentials.log_weights[contour:]
-        poles = NodeGroup(nodes[contour:])
-        self.log_means = [factor.tables([poles], _levels_of).patterns[0] for factor in factors]
+        poles = _tables_of(factors, NodeGroup(nodes[contour:]), _levels_of)
+        self.log_means = [table.patterns[0] for table in poles]
 
-    def waves(self, values: Floats) -> list[Complexes]:
-        """e^{zf - offset} at values (F, U) of the columns, (U, N) each."""
+    def waves(self, values: Floats) -> Complexes:
+        """e^{zf - offset} at values (F, U) of the columns, (F, U, N)."""
         nodes, (columns, rows) = self.sum.nodes[: self.sum.contour], values.shape
         offsets = np.broadcast_to(np.repeat(self.offsets, rows), (nodes.size, values.size))
         waves = waves_at(nodes, values.ravel(), offsets, self.sum.equidistant)
-        return list(waves.T.reshape(columns, rows, -1))
+        return waves.T.reshape(columns, rows, -1)
 
 
 class _KeptPairs(NamedTuple):

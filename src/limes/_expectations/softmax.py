@@ -32,6 +32,7 @@ from limes._expectations.tabulated import (
     mixed_logs,
     product_rounding,
 )
+from limes._expectations.wide import WideColumns
 from limes.designs._column import RangedColumn
 from limes.designs._marginals import Atoms
 from limes.designs._product import KeptRows
@@ -315,14 +316,34 @@ class _Rule:
 
     def _tabulate(self, column: ColumnTerm, nodes: PlaneSum) -> tuple[Floats, Numbers]:
         """The logarithms of e^{m_c - m_r}'s means, (V,), and the nodes' numbers relative to these."""
+        means, contrasts, offset = self._by_moments(column, nodes) or self._by_points(column, nodes)
+        scale = means[:, :1].real  # the origin
+        scale = np.where(scale > 0, scale, 1.0)
+        numbers = Numbers(in_parts(means / scale), in_parts(contrasts / scale)[:, None])
+        return np.log(scale[:, 0]) + offset, numbers
+
+    def _by_points(self, column: ColumnTerm, nodes: PlaneSum) -> tuple[Complexes, Complexes, float]:
         step = max(1, _BLOCK // max(1, _values(column.column)))
         starts = range(0, nodes.first.size, step)
         parts = [column.tabulate(self._waves(column, slice(start, start + step))) for start in starts]
         means, contrasts = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
-        scale = means[:, :1].real  # the origin
-        scale = np.where(scale > 0, scale, 1.0)
-        numbers = Numbers(in_parts(means / scale), in_parts(contrasts / scale)[:, None])
-        return np.log(scale[:, 0]) + float(column.upper[self._exponents[0]]), numbers
+        return means, contrasts, float(column.upper[self._exponents[0]])
+
+    def _by_moments(
+        self, column: ColumnTerm, nodes: PlaneSum
+    ) -> tuple[Complexes, Complexes, float] | None:
+        """The same of one function f, for which e^{level + i (t₁ a + t₂ b)} is e^{zf}."""
+        if len(column.loading) > 1:
+            return None
+        level, a, b = column.loading[0, self._exponents]
+        z = level + 1j * (nodes.heights[0][nodes.first] * a + nodes.heights[1][nodes.second] * b)
+        alone = ColumnTerm.of(column.place, column.function, np.ones((1, 1)), column.column)
+        fastest = z[[np.argmin(z.imag), np.argmax(z.imag)]]
+        columns = WideColumns.of([alone], fastest, most=0)
+        if columns is None:
+            return None
+        [table] = columns.tables([NodeGroup(z)], lambda means, contrasts, _: (means, contrasts[:, 0]))
+        return *table.patterns, float(table.offsets[0])
 
     def expect(self, index: Ints) -> tuple[Floats, Floats]:
         """Return E p_c (n,) and its contrasts (n, d), given the law of each column."""
@@ -343,10 +364,11 @@ class _Rule:
         def waves(some: Ints) -> list[Complexes]:
             columns = zip(self._columns, classes.x, classes.laws, self._logs, strict=True)
             return [
-                self._waves(column, slice(None), log[law[some]])(x[some]).T for column, x, law, log in columns
+                self._waves(column, slice(None), log[law[some]]).lines(x[some])
+                for column, x, law, log in columns
             ]
 
-        sums, changes = self._products.kept(waves, laws, point, shares)
+        sums, changes = self._products.kept(waves, laws, point, shares, in_lines=True)
         size = np.exp(self._start + means.sum(axis=0))
         return sums[:, 0] * size, changes[:, :, 0] * size[:, None]
 

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from math import prod
 
 import numpy as np
@@ -46,6 +47,7 @@ from limes._expectations.tabulated import (
     NodeProducts,
     Numbers,
     TabulatedExpectation,
+    WaveBundle,
     product_rounding,
 )
 from limes._functions import Function, Identity, Polynomial, is_line
@@ -65,6 +67,8 @@ _USUAL_NODES = 128
 _MOST_VALUES, _MOST_NUMBERS = 4096, 1_000_000
 # Complex numbers of a background's tables: 256 MB
 _LARGEST = 16_000_000
+# Exponents are clipped to this: no float64 overflows
+_STEEPEST = 600.0
 
 
 class SummedExpectation(TabulatedExpectation["_Network | Halves"]):
@@ -97,9 +101,10 @@ class SummedExpectation(TabulatedExpectation["_Network | Halves"]):
         wrong = ~(tables.error <= TOLERANCE * size)
         if wrong.any():
             row, output = np.argwhere(wrong)[0]
+            error = np.broadcast_to(tables.error, size.shape)[row, output]
             raise ModelError(
                 f"a sum of links of about {size[row, output]:.3g} is known to "
-                f"{tables.error[output]:.1g} only, as its terms cancel"
+                f"{error:.1g} only, as its terms cancel"
             )
         outputs = self._form.intercept.shape
         contrast = contrast.reshape(*index.shape, *outputs)
@@ -114,10 +119,11 @@ class _Network:
     products: NodeProducts  # over all margins' nodes
     lines: Sequence[tuple[int, Floats, Floats]]  # column, mean and contrast of the linear part, (V, k) each
     constant: Floats  # (k,)
-    error: Floats
+    errors: Floats  # of what each margin adds, (K, k)
     factors: Sequence[ColumnTerm | Group]
     groups: Sequence[NodeGroup]  # of the margins
     slopes: Floats  # of the margins in the linear part, (K, k)
+    rate: float | None  # of the link
 
     @classmethod
     def of(cls, form: Linked, columns: Sequence[RangedColumn]) -> _Network:
@@ -146,16 +152,27 @@ class _Network:
             form.intercept.reshape(-1)
             + np.array([rule.base + rule.rest for rule in rules]) @ coef
             + constants @ slopes,
-            errors @ np.abs(coef),
+            errors[:, None] * np.abs(coef),
             factors,
             groups,
             slopes,
+            form.curve.rate,
         )
+
+    @cached_property
+    def error(self) -> Floats:
+        """Errors of all expectations (k,), or of each row (n, k)."""
+        return np.asarray(self.errors.sum(axis=0))
 
     @property
     def terms(self) -> list[ColumnTerm]:
         """The factors of single columns."""
         return [factor for factor in self.factors if isinstance(factor, ColumnTerm)]
+
+    @cached_property
+    def waves(self) -> list[WaveBundle]:
+        """e^{zf} of the nodes of all margins, for each column."""
+        return [factor.waves(self.groups) for factor in self.terms]
 
     def expect(self, index: Ints) -> tuple[Floats, Floats]:
         """E f (n, k) and contrasts (n, d, k) of rows, given the law of each column, (n, d)."""
@@ -171,25 +188,38 @@ class _Network:
 class _KeptNetwork(_Network):
     """The same at rows whose values may be kept."""
 
+    drawn: _Network
     rows: KeptRows
+    beyond: Floats  # how far each margin leaves its range, (K, rows)
 
     @classmethod
     def of_rows(cls, drawn: _Network, rows: KeptRows) -> _KeptNetwork:
-        """ModelError where a row's value is outside the ranges that the nodes are for."""
+        """ModelError where a row is outside the ranges that the nodes are for, and errors are not known."""
+        beyond = np.zeros((2, drawn.slopes.shape[0], rows.alone[0].x.size))
         for factor in drawn.terms:
             values = factor.loading.T @ factor.function(rows.alone[factor.place].x)
-            if not ((factor.lower[:, None] <= values) & (values <= factor.upper[:, None])).all():
-                raise ModelError("a row's value is outside the range of the background's law")
-        return cls(**{each.name: getattr(drawn, each.name) for each in fields(drawn)}, rows=rows)
+            sides = factor.lower[:, None] - values, values - factor.upper[:, None]
+            beyond += np.maximum(sides, 0.0)
+        if not np.isfinite(beyond).all() or (drawn.rate is None and beyond.any()):
+            raise ModelError("a row's value is outside the range of the background's law")
+        same = {each.name: getattr(drawn, each.name) for each in fields(drawn)}
+        return cls(**same, drawn=drawn, rows=rows, beyond=beyond.max(axis=0))
+
+    @cached_property
+    def error(self) -> Floats:
+        """Errors are larger where a margin leaves the range that its nodes are for."""
+        if not self.beyond.any():
+            return self.drawn.error
+        growth = np.exp(np.minimum((self.rate or 0.0) * self.beyond, _STEEPEST)).T
+        # row by row, whatever the rows beside it
+        return np.stack([(row[:, None] * self.errors).sum(axis=0) for row in growth])[self.rows.point]
 
     def expect(self, index: Ints) -> tuple[Floats, Floats]:
         rows, factors = self.rows, self.terms
         columns = [rows.alone[factor.place] for factor in factors]
         shape = len(factors), len(rows)
         laws = np.reshape([column.law[rows.point] for column in columns], shape)
-        waves = [
-            (factor.waves(self.groups), column.x) for factor, column in zip(factors, columns, strict=True)
-        ]
+        waves = [(wave, column.x) for wave, column in zip(self.drawn.waves, columns, strict=True)]
         shares = np.broadcast_to(rows.shares, (*shape, 2))
         mean, changes = self.products.kept(
             lambda some: [wave(x[some]).T for wave, x in waves], laws, rows.point, shares

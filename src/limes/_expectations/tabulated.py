@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -34,6 +35,8 @@ TOLERANCE = 1e-9
 _ROUNDINGS = 8
 # Rows whose tables are looked up together
 _ROWS = 256
+# Values of which all loadings' waves are made at once
+_FEW_VALUES = 32
 # Numbers of waves of rows that are held at once
 _NUMBERS = 2_000_000
 # Backgrounds whose tables are cached
@@ -65,6 +68,47 @@ def waves_at(nodes: Complexes, value: Floats, offsets: Floats, equidistant: int 
             ratio, filled = ratio * ratio, filled + more
     waves[count:] = np.exp(np.multiply.outer(nodes[count:], value) - offsets[count:])
     return waves
+
+
+class NodeGroup(NamedTuple):
+    """Nodes z (N,); the first ``equidistant`` are a constant step apart, and have one real part."""
+
+    nodes: Complexes
+    equidistant: int = 0
+
+
+class NodeGroups:
+    """Nodes of K groups, one after the other; the first of each group are a constant step apart."""
+
+    def __init__(self, groups: Sequence[NodeGroup], offsets: Floats) -> None:
+        nodes = np.concatenate([group.nodes for group in groups])
+        sizes, even = (np.array(each) for each in zip(*((g.nodes.size, g.equidistant) for g in groups)))
+        count = np.minimum(np.maximum(even, 1), sizes)
+        start = np.cumsum(sizes) - sizes
+        self._group = np.repeat(np.arange(sizes.size), sizes)
+        self._place = np.arange(nodes.size) - start[self._group]
+        self._most = int(count.max(initial=0))
+        # of an empty group any node will do: none of its waves is taken
+        at = np.minimum(start, nodes.size - 1)
+        self._first, self._offset = nodes[at], offsets[at]
+        self._step = nodes[np.minimum(at + (count > 1), nodes.size - 1)] - self._first
+        self._others = np.flatnonzero(self._place >= count[self._group])
+        self._place = np.where(self._place < count[self._group], self._place, 0)
+        self._nodes, self._offsets = nodes[self._others], offsets[self._others]
+
+    def waves(self, value: Floats) -> Complexes:
+        """What `waves_at` gives of each group at its values (K, n), to the last bit: (N, n)."""
+        waves = np.empty((self._most, *value.shape), dtype=np.complex128)
+        waves[0] = np.exp(self._first[:, None] * value - self._offset[:, None])
+        ratio, filled = np.exp(self._step[:, None] * value), 1
+        while filled < self._most:
+            more = min(filled, self._most - filled)
+            np.multiply(waves[:more], ratio, out=waves[filled : filled + more])
+            ratio, filled = ratio * ratio, filled + more
+        each = waves[self._place, self._group]
+        others = self._nodes[:, None] * value[self._group[self._others]]
+        each[self._others] = np.exp(others - self._offsets[:, None])
+        return np.asarray(each)
 
 
 def mixed_logs(kept: Floats, drawn: Floats, t: Floats, point: Ints) -> tuple[Floats, Floats]:
@@ -117,7 +161,14 @@ class WaveBundle:
 
     def __call__(self, x: Floats) -> Complexes:
         values = self.function(x)
-        return np.concatenate([waves.of(waves.loading @ values) for waves in self.waves])
+        if len(self.waves) == 1 or x.size > _FEW_VALUES:
+            return np.concatenate([waves.of(waves.loading @ values) for waves in self.waves])
+        return self._groups.waves(np.stack([waves.loading @ values for waves in self.waves]))
+
+    @cached_property
+    def _groups(self) -> NodeGroups:
+        groups = [NodeGroup(waves.nodes, waves.equidistant) for waves in self.waves]
+        return NodeGroups(groups, np.concatenate([waves.offsets for waves in self.waves]))
 
     def integrate(self, density: Density) -> Complexes:
         breaks, constant, panels = texture(self.function)
@@ -161,6 +212,11 @@ class PlaneWaves:
     def __call__(self, x: Floats) -> Complexes:
         along, across = self._factors(x, *self.heights)
         return np.asarray(along[self.first] * across[self.second])
+
+    def lines(self, x: Floats) -> Complexes:
+        """The same, a line for each x: (n, N)."""
+        along, across = (np.ascontiguousarray(factor.T) for factor in self._factors(x, *self.heights))
+        return np.asarray(np.take(along, self.first, axis=1) * np.take(across, self.second, axis=1))
 
     def integrate(self, density: Density) -> Complexes:
         """Integrate against P measures -> (N, P): the grid is a product of two matrices."""
@@ -231,13 +287,6 @@ def _support(marginal: Marginal, function: Function) -> list[Floats]:
 def product_rounding(factors: int) -> float:
     """Return about the relative rounding error of a product of a number of factors."""
     return float(np.finfo(np.float64).eps) * (factors + _ROUNDINGS)
-
-
-class NodeGroup(NamedTuple):
-    """Nodes z (N,); the first ``equidistant`` are a constant step apart, and have one real part."""
-
-    nodes: Complexes
-    equidistant: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,12 +403,14 @@ class NodeProducts:
         return mean, contrast
 
     def kept(
-        self, waves: Callable[[Ints], Sequence[Complexes]], laws: Ints, points: Ints, shares: Floats
+        self, waves: Callable[[Ints], Sequence[Complexes] | Complexes], laws: Ints, points: Ints, shares: Floats,
+        *, in_lines: bool = False,
     ) -> tuple[Floats, Floats]:
         """The same where columns keep a point's value with probability t, (n, k) and (n, F, k).
 
         Column j is t g_j + (1 - t) m_j with means m, and its contrast g_j - m_j, all over a scale of the row.
-        ``waves`` gives g (U, N) of each column at some points. ``points`` (n,) and ``laws`` (F, n) are each
+        ``waves`` gives g (U, N) of each column at some points, or all of them in one array; ``in_lines`` if
+        it multiplies numbers of one point with each other alone. ``points`` (n,) and ``laws`` (F, n) are each
         row's, and ``shares`` (F, n, 2) are t and 1 - t over the scales. All tables are of single columns.
         """
         n, (outputs, nodes) = points.size, self._weights.shape
@@ -376,8 +427,9 @@ class NodeProducts:
             which, at = np.ascontiguousarray(laws[:, rows]), np.ascontiguousarray(place)
             share = np.ascontiguousarray(shares[:, rows])
             # numpy rounds products of complex numbers otherwise where there is one in a line
-            both = some.repeat(2) if some.size == 1 else some
-            numbers = [in_parts(g[: some.size]) for g in waves(both)]
+            its = waves(some.repeat(2) if some.size == 1 and not in_lines else some)
+            together = isinstance(its, np.ndarray)
+            numbers = [*in_parts(its[:, : some.size])] if together else [in_parts(g[: some.size]) for g in its]
             added, changed = np.zeros((rows.size, outputs)), np.zeros((rows.size, *changes.shape[1:]))
             add_kept_products(means, numbers, which, at, share, self._weights, added, changed)
             mean[rows], changes[rows] = added, changed

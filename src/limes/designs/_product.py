@@ -301,6 +301,13 @@ class KeptRows(Rows):
         """Each design's t and 1 - t, (n · T, 2)."""
         return np.tile(self.alone[0].t, (self.alone[0].x.size, 1))
 
+    @cached_property
+    def features(self) -> FeatureTable:
+        """What `KeptColumn` has in every column."""
+        ones, none = np.ones(self.cells.shape), np.zeros(self.cells.shape, dtype=np.bool_)
+        center = np.repeat(self.shares[:, :1], ones.shape[1], axis=1)
+        return FeatureTable(center, ones, ones, np.zeros(len(ones)), ones, none)
+
     @property
     def single(self) -> list[KeptRows]:
         """The n rows apart."""

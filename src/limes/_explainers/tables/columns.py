@@ -177,6 +177,9 @@ def learn(name: str, values: Objects, *, series: nw.Series[Any] | None, chosen: 
 def declared(series: nw.Series[Any]) -> tuple[list[Any] | None, Any]:
     """Categories in their order, if the column has any, and the dtype of its numbers."""
     native, kind = series.to_native(), series.dtype
+    own = getattr(native, "dtype", None)
+    if isinstance(own, np.dtype) and own.kind == "f" and not np.isnan(native.to_numpy()).all():
+        return None, own
     if kind in (nw.Categorical, nw.Enum):
         if series.implementation.is_pandas_like():
             return native.cat.categories.tolist(), np.dtype(object)
@@ -258,6 +261,21 @@ def encode(column: TableColumn, values: Objects, where: str = "row") -> Floats:
         unseen = ~np.isin(floats, column.points) & ~blank
         _refuse(column, values, where=where, bad=unseen, why=_unseen(column))
     return floats
+
+
+def encode_all(columns: Sequence[TableColumn], arrays: Sequence[Objects]) -> Floats:
+    """Encode a row or many, (m, d)."""
+    matrix, usual = np.empty((arrays[0].size, len(columns)), order="F"), list[int]()
+    for j, (column, values) in enumerate(zip(columns, arrays, strict=True)):
+        if values.dtype == np.float64 and column.is_plain and not column.integer:
+            matrix[:, j] = values
+            usual.append(j)
+        else:
+            matrix[:, j] = encode(column, values)
+    # numbers that stand for themselves are looked at together; others are refused one by one
+    for j in np.array(usual, dtype=np.int64)[~np.isfinite(matrix[:, usual]).all(axis=0)].tolist():
+        matrix[:, j] = encode(columns[j], arrays[j])
+    return np.ascontiguousarray(matrix)
 
 
 def _beyond(values: Objects, floats: Floats) -> Bools:

@@ -233,7 +233,7 @@ class TabularModel:
         """Texts of rows' cells, and of the values of columns that are held."""
         patterns, place = distinct_rows(rows.cells)
         columns = [
-            np.array(text, dtype=np.object_)[of_rows].tolist()
+            np.asarray(text, dtype=np.object_)[of_rows].tolist()
             for text, of_rows in zip(self.texts, patterns.T, strict=True)
         ]
         conditions = list(zip(*columns, strict=True))

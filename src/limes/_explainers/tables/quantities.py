@@ -299,7 +299,10 @@ def quantity_of_objects(distinct: list[Any]) -> Quantity | None:
 
 def quantity_of(series: nw.Series[Any]) -> Quantity | None:
     """How cells of a column are cells, by its dtype; None of numbers, texts, nothing and all else."""
-    native, kind = series.to_native(), series.dtype
+    native = series.to_native()
+    if isinstance(getattr(native, "dtype", None), np.dtype) and native.dtype.kind in "biuf":
+        return None
+    kind = series.dtype
     if series.null_count() == len(series):
         return None
     dtype: Any = getattr(native, "dtype", None)

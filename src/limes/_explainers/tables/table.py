@@ -18,7 +18,8 @@ import numpy as np
 
 from limes._arrays import EXACT, Bools, Floats, Ints, Objects, Reals, is_wide
 from limes._checks import SHOWN, did_you_mean, listed
-from limes._explainers.tables.columns import FEW, TableColumn, encode, learn, template_of, unreadable
+from limes._explainers.tables.columns import FEW, TableColumn, encode, encode_all, learn, template_of, unreadable
+from limes._explainers.tables.frames import frame_of, narrow, usual_cells, usual_column
 from limes._explainers.tables.quantities import cells_of, column_of, quantity_of
 from limes._names import Names, is_whole, names_of_frame, refuse_repeats, text_of
 from limes.exceptions import CellError, InputError
@@ -43,10 +44,16 @@ class FrameConverter:
         return self if self.labels is None else replace(self, labels=self.labels.take([*order]))
 
     def restore(self, columns: tuple[TableColumn, ...], matrix: Floats) -> Any:
-        usual = all(c.is_plain and c.template is None and c.dtype == np.float64 for c in columns)
-        if self.backend.is_pandas() and usual:
+        all_floats = all(c.is_plain and c.template is None and c.dtype == np.float64 for c in columns)
+        if self.backend.is_pandas() and all_floats:
             frame = self.backend.to_native_namespace().DataFrame
             return frame(matrix, columns=self.labels, copy=True)
+        if self.backend.is_pandas() and self.labels is not None:
+            arrays = []
+            for column, values in zip(columns, matrix.T, strict=True):
+                usual = usual_column(column, values)
+                arrays.append(self._series(column, values).to_native() if usual is None else usual)
+            return frame_of(self.backend.to_native_namespace().DataFrame, arrays, self.labels)
         series = [self._series(*pair).alias(pair[0].name) for pair in zip(columns, matrix.T, strict=True)]
         frame = nw.concat([column.to_frame() for column in series], how="horizontal").to_native()
         if self.labels is not None:
@@ -59,12 +66,12 @@ class FrameConverter:
             cells: nw.Series[Any] = nw.from_native(native, series_only=True)
             return cells
         if column.template is None:
-            return nw.new_series("", _narrow(values, column.dtype), backend=self.backend)
+            return nw.new_series("", narrow(values, column.dtype), backend=self.backend)
         template = nw.from_native(column.template, series_only=True)
         if column.categorical:
             return nw.maybe_reset_index(template[column.places(values)])
         blank = np.isnan(values) & column.missing
-        present = _narrow(values[~blank], column.dtype)
+        present = narrow(values[~blank], column.dtype)
         if present.dtype.kind == "f" and column.integer:
             template = template.cast(nw.Float64())
         # Gather first, so that missing cells and the dtype stay the library's own.
@@ -80,7 +87,7 @@ class ArrayConverter:
     def restore(self, columns: tuple[TableColumn, ...], matrix: Floats) -> Any:
         if self.dtype.kind in "biuf":
             wide = [column for column in columns if column.coded]
-            return self._whole(columns, matrix, wide[0].name) if wide else _narrow(matrix, self.dtype)
+            return self._whole(columns, matrix, wide[0].name) if wide else narrow(matrix, self.dtype)
         cells = np.empty(matrix.shape, dtype=object)
         for j, column in enumerate(columns):
             cells[:, j] = self._cells(column, matrix[:, j])
@@ -93,13 +100,13 @@ class ArrayConverter:
             for j, column in enumerate(columns):
                 if column.coded:
                     values[:, j] = np.array([*column.levels, np.nan])[column.places(matrix[:, j])]
-            return _narrow(values, self.dtype)
+            return narrow(values, self.dtype)
         cells = np.empty(matrix.shape, dtype=self.dtype)
         for j, column in enumerate(columns):
             if column.coded:
                 cells[:, j] = np.array(column.levels, dtype=self.dtype)[column.places(matrix[:, j])]
                 continue
-            numbers = _narrow(matrix[:, j], self.dtype)
+            numbers = narrow(matrix[:, j], self.dtype)
             if numbers.dtype != self.dtype:
                 raise InputError(
                     f"column {wide!r} holds whole numbers beyond 2**53, and perturbed values of column "
@@ -117,7 +124,7 @@ class ArrayConverter:
             return template[column.places(values)]
         blank = np.isnan(values) & column.missing
         cells = template[blank.astype(np.int64)]
-        cells[~blank] = _narrow(values[~blank], column.dtype)
+        cells[~blank] = narrow(values[~blank], column.dtype)
         return cells
 
 
@@ -140,13 +147,13 @@ class RawTable(NamedTuple):
 
     keys: list[Hashable] | None  # the user's names; None where columns go by position
     arrays: list[Objects]
-    series: list[nw.Series[Any]] | None = None
+    frame: nw.DataFrame[Any] | None = None
     converter: FrameConverter | ArrayConverter | None = None  # None for a single row
 
 
 def match_columns(columns: Mapping[str, Objects], names: tuple[str, ...]) -> list[Objects]:
-    missing = [name for name in names if name not in columns]
-    extra = [name for name in columns if name not in names]
+    missing, expected = [name for name in names if name not in columns], set(names)
+    extra = [name for name in columns if name not in expected]
     if missing:
         guesses = ", ".join(repr(name) + did_you_mean(name, extra) for name in missing[:SHOWN])
         raise InputError(f"X has no column {guesses}, which the background has: add what is missing")
@@ -190,12 +197,14 @@ def open_table(X: Any) -> RawTable:
 def _from_frame(table: nw.DataFrame[Any]) -> RawTable:
     if table.implementation.is_pandas_like():
         table = _densified(table)
-    series = list(table.iter_columns())
     labels = table.to_native().columns if table.implementation.is_pandas_like() else None
     keys: list[Hashable] = list(table.columns if labels is None else labels)
-    return RawTable(
-        keys, [_cells(column) for column in series], series, FrameConverter(table.implementation, labels)
-    )
+    usual = usual_cells(table.to_native()) if table.implementation.is_pandas() else {}
+    if len(usual) < len(keys):
+        arrays = [usual[j] if j in usual else _cells(its) for j, its in enumerate(table.iter_columns())]
+    else:
+        arrays = [usual[j] for j in range(len(keys))]
+    return RawTable(keys, arrays, table, FrameConverter(table.implementation, labels))
 
 
 def _densified(table: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
@@ -306,14 +315,6 @@ def _readable(values: Objects, where: str) -> Objects:
     return values
 
 
-def _narrow(values: Floats, dtype: np.dtype[Any]) -> Objects:
-    """Cast back to the user's dtype; whole numbers become floats where the matrix holds others."""
-    # a truncated value is not the one that is explained
-    with np.errstate(invalid="ignore", over="ignore"):
-        cast = values.astype(dtype)
-    return cast if dtype.kind == "f" or np.array_equal(cast, values) else values.copy()
-
-
 class EncodedRows(NamedTuple):
     matrix: Floats  # (m, d)
     positions: Ints  # (m,) among all rows
@@ -397,8 +398,8 @@ class Table:
         names = names_of(raw)
         chosen = Names(raw.keys or names).chosen("categorical", categorical)
         columns, encoded = [], []
-        for j, values in enumerate(raw.arrays):
-            series = raw.series[j] if raw.series else None
+        each = [None] * len(raw.arrays) if raw.frame is None else raw.frame.iter_columns()
+        for j, (values, series) in enumerate(zip(raw.arrays, each, strict=True)):
             column = learn(names[j], values, series=series, chosen=j in chosen)
             encoded.append(encode(column, values, "background row"))
             cells = template_of(column, encoded[-1], values if series is None else series)
@@ -464,8 +465,7 @@ class Table:
         arrays = self._aligned(open_table(X))
         if not arrays[0].size:
             raise InputError("there are no rows to explain: pass at least one")
-        pairs = zip(self.columns, arrays, strict=True)
-        return np.column_stack([encode(column, values) for column, values in pairs])
+        return encode_all(self.columns, arrays)
 
     def encode_rows(self, X: Any, errors: str) -> EncodedRows:
         """Turn rows into a matrix: all of them, for "row" those whose cells are all usable."""
@@ -540,8 +540,13 @@ class Table:
     def originals(self, matrix: Floats) -> Objects:
         if self._all_floats and not np.isnan(matrix).any():
             return matrix  # floats stand for themselves
-        pairs = zip(self.columns, np.asarray(matrix, dtype=np.float64).T, strict=True)
-        return np.column_stack([column.originals(values) for column, values in pairs])
+        matrix = np.asarray(matrix, dtype=np.float64)
+        cells = matrix.astype(object)
+        for j, column in enumerate(self.columns):
+            if not column.is_plain or column.integer:
+                cells[:, j] = column.originals(matrix[:, j])
+        cells[np.isnan(matrix)] = None
+        return cells
 
     def _aligned(self, raw: RawTable) -> list[Objects]:
         columns = dict(zip(names_of(raw), raw.arrays, strict=True))

@@ -14,17 +14,20 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from limes._arrays import Bools, Floats, check_rows, finite_array, float_array, times
-from limes._functions import Bump, Function, Identity, Interval, Power, as_function
+from limes._functions import Bump, Function, Identity, Interval, Polynomial, Power, as_function, is_line
 from limes.exceptions import InputError
 
 # rows x terms evaluated at once: 16 MB of float64
 _BLOCK = 2_000_000
+# Lines from which on a sum has them at once
+_MANY_LINES = 64
 
 
 def in_blocks(predict: Callable[[Floats], Floats], x: Floats, terms: int) -> Floats:
@@ -70,10 +73,34 @@ class Sum(HasOutputs):
 
     def predict(self, x: Floats) -> Floats:
         total = np.broadcast_to(self.intercept, (len(x), *self.intercept.shape)).copy()
+        lines = self._lines(x)
         for j, (function, loading) in enumerate(zip(self.functions, self.loadings, strict=True)):
-            if function is not None:
+            if j in lines:
+                total += lines[j]
+            elif function is not None:
                 total += times(function(x[:, j]).T, loading)
         return total
+
+    def _lines(self, x: Floats) -> dict[int, Floats]:
+        """What columns add whose functions are lines, if there are many of them: the same to the last bit."""
+        places, coefficients = self._straight
+        if len(places) < _MANY_LINES or self.intercept.ndim:
+            return {}
+        its = x[:, places]
+        constant, slope, center, loading = coefficients
+        values = (constant + (its - center) * slope) * loading
+        present = ~np.isnan(its).any(axis=0)
+        return {j: values[:, i] for i, j in enumerate(places) if present[i]}
+
+    @cached_property
+    def _straight(self) -> tuple[list[int], Floats]:
+        """Columns with one function, a line, and (4, L): constant, slope, center, and loading."""
+        lines = {
+            j: (*f.coefficients[0, :2], f.center, loading[0])
+            for j, (f, loading) in enumerate(zip(self.functions, self.loadings, strict=True))
+            if isinstance(f, Polynomial) and is_line(f) and loading.shape == (1,)
+        }
+        return [*lines], np.array([*lines.values()], dtype=np.float64).reshape(-1, 4).T
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,14 @@ at height T, e^{-πT} (for the logistic link). Node counts therefore follow from
 
     |f(s) - sum| <= ε size(θ) e^{θs}  on [lower, upper].
 
+The range of a sum of many columns is far wider than its law. Where no pole from ±q on is counted, the error
+is for all s, however large, below
+
+    C (e^{qs - (q - θ)P} + e^{-qs - (q + θ)P}) + ε e^{θs},    C = Σ_n |weights[n]| + q + 3 < 16:
+
+for |s| < P the poles left out add up to no more than twice the first, and beyond P the sum, the link and the
+poles counted are each below e^{θs + (q - θ)(s - P)}. P follows from E e^{±qS}, which are products.
+
 The expectation of e^{zS} is a product if S is a sum of independent terms, and ε size(θ) E e^{θS} bounds the
 error of E f(S). θ = 0 is the Fourier integral. Where f(S) is tiny, E e^{θS} is tiny for another θ: the
 contour that makes it least keeps the relative accuracy of small probabilities.
@@ -54,6 +62,10 @@ Complexes: TypeAlias = NDArray[np.complex128]
 _DIGITS = 31.0
 # Periods are rounded up to multiples of an eighth of an octave, so that designs share their nodes.
 _PERIODS_PER_OCTAVE = 8
+# The same of sums of many columns, whose tables are larger; the least period of these
+_WIDE_PERIODS, _LEAST_PERIOD = 4, 16.0
+# ln of what the errors far from 0 add up to, over the first pole's that is left out
+_ALIASES = float(np.log(16.0))
 # Largest number of nodes: more than a margin of ±2,000 needs
 MOST_NODES = 4096
 
@@ -109,6 +121,8 @@ class Link:
     size: Callable[[float], float] = _unit  # factor of the errors on a contour
     is_monotone: bool = True  # extremes on a range are at its ends
     is_symmetric: bool = False  # link(-s) = 1 - link(s)
+    # the error of a sum on Re z = 0 is e^{rate · a} times as large beyond its range by a; None if unknown
+    rate: float | None = None
 
     @abstractmethod
     def sum(self, lower: float, upper: float, tilt: float, decay: Decay = no_decay) -> ExponentialSum:
@@ -124,6 +138,7 @@ class Contour(Link):
     height: float  # T, where the kernel has fallen to e^{-31}
     period: Callable[[float, float, float], float]  # (lower, upper, tilt) -> the least P
     digits: float  # -ln of the error of each alias, and of the part beyond T
+    order: int | None = None  # q of `sum_by_moments`; None without such a sum
 
     @property
     def fastest(self) -> Complexes:
@@ -142,14 +157,31 @@ class Contour(Link):
         octaves = np.ceil(np.log2(period) * _PERIODS_PER_OCTAVE) / _PERIODS_PER_OCTAVE
         return _sum(self, float(2.0**octaves), tilt)
 
+    def period_by_moments(self, above: Floats, below: Floats, tilt: float) -> Floats:
+        """The least P for logarithms of E e^{qs} / E e^{θs} and of E e^{-qs} / E e^{θs}."""
+        assert self.order is not None  # noqa: S101 - the caller checks
+        digits, q = self.digits + _ALIASES, self.order
+        upper, lower = (digits + above) / (q - tilt), (digits + below) / (q + tilt)
+        return np.asarray(np.maximum(np.maximum(upper, lower), _LEAST_PERIOD))
+
+    def sum_by_moments(self, period: float, tilt: float) -> ExponentialSum:
+        """The sum on the whole line, whose error is that of a law of s with this period."""
+        octaves = np.ceil(np.log2(period) * _WIDE_PERIODS) / _WIDE_PERIODS
+        if not 2.0**octaves * self.height / (2.0 * np.pi) < MOST_NODES:
+            raise InputError(
+                f"the margin spreads too far under the background's law for quadrature with {MOST_NODES:,} nodes"
+            )
+        return _sum(self, float(2.0**octaves), tilt, self.order)
+
 
 @lru_cache(maxsize=256)
-def _sum(link: Contour, period: float, tilt: float) -> ExponentialSum:
+def _sum(link: Contour, period: float, tilt: float, order: int | None = None) -> ExponentialSum:
     step = 2.0 * np.pi / period
     heights = step * (np.arange(int(np.ceil(link.height / step))) + 0.5)
     contour = np.asarray(tilt + 1j * heights, dtype=np.complex128)
-    poles = np.array(list(link.residues), dtype=np.float64)
-    residues = np.array(list(link.residues.values()))
+    counted_poles = [p for p in link.residues if order is None or abs(p) < order]
+    poles = np.array(counted_poles, dtype=np.float64)
+    residues = np.array([link.residues[p] for p in counted_poles])
     away = np.where(poles > 0, poles - tilt, tilt - poles)
     counted = -np.logaddexp(0.0, period * away)
     used = counted > -np.inf
@@ -214,6 +246,8 @@ def links(digits: float) -> Mapping[str, Link]:
             size=_unit,
             digits=digits,
             is_symmetric=True,
+            rate=4.0,
+            order=2,
         ),
         "probit": Contour(
             function=ndtr,
@@ -228,6 +262,7 @@ def links(digits: float) -> Mapping[str, Link]:
             size=lambda tilt: float(np.exp(0.5 * tilt * tilt)),
             digits=digits,
             is_symmetric=True,
+            rate=float(np.sqrt(2.0 * digits)),
         ),
         "cloglog": Contour(
             function=_log_log,
@@ -269,6 +304,8 @@ def _square(
         kernel=kernel,
         residues={p: residue * factor(p) for p, residue in link.residues.items() if factor(p)},
         is_symmetric=False,
+        rate=None,
+        order=None,
         **fields,
     )
 
@@ -401,13 +438,14 @@ CURVES: Mapping[str, Link] = {
     **LINKS,
     **SQUARES,
     "cos": Cosine(np.cos, is_monotone=False),
-    "erf": Centred(erf, link=LINKS["probit"], inner=float(np.sqrt(2.0))),
+    "erf": Centred(erf, link=LINKS["probit"], inner=float(np.sqrt(2.0)), rate=float(2.0 * np.sqrt(_DIGITS))),
     "gelu": SmoothRelu(
         lambda s: s * ndtr(s),
         kernel=lambda t: -np.exp(-0.5 * t * t) * (1.0 / (t * t) + 1.0),
         height=8.5,
         reach=9.0,
         is_monotone=False,
+        rate=9.5,
     ),
     "relu": Relu(lambda s: np.maximum(s, 0.0)),
     "silu": SmoothRelu(
@@ -416,14 +454,16 @@ CURVES: Mapping[str, Link] = {
         height=11.5,
         reach=38.0,
         is_monotone=False,
+        rate=1.0,
     ),
     "softplus": SmoothRelu(
         lambda s: np.logaddexp(0.0, s),
         kernel=lambda t: -np.pi / (t * np.sinh(np.pi * t)),
         height=11.0,
         reach=34.0,
+        rate=1.0,
     ),
-    "tanh": Centred(np.tanh),
+    "tanh": Centred(np.tanh, rate=8.0),
 }
 
 

@@ -1,0 +1,348 @@
+r"""Wide sums: exponentials of many columns at once, by moments of what each adds inside its cells.
+
+A column of a wide margin adds little: inside a cell f_j = c + h s with |s| <= 1 and |z h| <= 2, so that
+
+    E[e^{z f_j}; cell] = e^{zc} Σ_k (zh)^k / k! E[s^k; cell]
+
+ends after a few terms. The moments of all cells are made once; then one product of matrices, cells × terms
+by terms × nodes, tabulates all columns at the nodes of a contour. A cell in which a column adds more is cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar, overload
+
+import numpy as np
+
+from limes._arrays import Bools, Floats, Ints
+from limes._expectations.tabulated import ColumnTables, ColumnTerm, NodeGroup, waves_at
+from limes._functions import Identity, Interval, Polynomial, by_category, is_line, texture
+from limes.designs._column import IndicatorColumn, KeptColumn
+from limes.designs._gaussian import GaussianPieces
+from limes.designs._marginals import Atoms, Marginal
+from limes.models.forms._links import Complexes
+
+T = TypeVar("T")
+
+# Columns from which on a sum is wide
+MANY = 64
+# |z h|, and terms of e^{zhs} so many that the next one is below 1e-16
+_REACH, _TERMS = 2.0, 24
+# Parts that cells may have on average, and points whose moments are taken at once
+_PARTS, _POINTS = 16, 1 << 20
+# Least |z| that moments are taken for
+_SLOWEST = 1e-6
+# Exponents are clipped to this: no float64 overflows
+_STEEPEST = 600.0
+# Relative rounding of a cell's number is below this many units: e^{2 · 2} of cancelling terms, and their sum
+ROUNDINGS = 64
+
+
+class _CellPoints(NamedTuple):
+    """Weighted values of a column's function, and the cell of each."""
+
+    value: Floats
+    weight: Floats
+    cell: Ints
+
+
+class _Parts(NamedTuple):
+    """Parts of the cells of all columns, side by side."""
+
+    center: Floats  # (S,)
+    moments: Floats  # (S, K) of (f - center) / h
+    first: Ints  # (C,), the first part of each cell
+
+
+class WideColumns(Sequence[ColumnTerm]):
+    """Many columns of one margin, each with the laws of its cells, which are tabulated together."""
+
+    def __init__(self, terms: Sequence[ColumnTerm], parts: _Parts, reach: float) -> None:
+        self._terms, self._parts, self._reach = terms, parts, reach
+        counts = [_law(term).cells.count for term in terms]
+        self._start = np.cumsum([0, *counts])
+        self._column = np.repeat(np.arange(len(terms)), counts)
+        self._ends = np.array([[term.lower[0], term.upper[0]] for term in terms])
+        self._lines = _Lines.of(terms)
+        self._points = _single_points(terms)
+
+    @classmethod
+    def of(cls, factors: Sequence[Any], fastest: Complexes, *, most: int = MANY) -> WideColumns | None:
+        """Take moments for all z up to the ``fastest``; None for ``most`` columns, or if they vary too much."""
+        if len(factors) <= most or not all(isinstance(f, ColumnTerm) for f in factors):
+            return None
+        if not all(isinstance(f.column, IndicatorColumn) for f in factors):
+            return None
+        if not all(isinstance(f.column.law, Marginal) for f in factors):
+            return None
+        reach, parts = _REACH / max(float(np.abs(fastest).max()), _SLOWEST), list[_Parts]()
+        for block in _blocks(factors, fastest):
+            counted = _parts_of(block, reach)
+            if counted is None:
+                return None
+            parts.append(counted)
+        sizes = np.cumsum([0, *(part.center.size for part in parts)])
+        first = [part.first + size for part, size in zip(parts, sizes, strict=False)]
+        joined = _Parts(
+            np.concatenate([part.center for part in parts]),
+            np.concatenate([part.moments for part in parts]),
+            np.concatenate(first),
+        )
+        return cls(factors, joined, reach)
+
+    def __len__(self) -> int:
+        return len(self._terms)
+
+    @overload
+    def __getitem__(self, at: int) -> ColumnTerm: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[ColumnTerm]: ...
+    def __getitem__(self, at: int | slice) -> ColumnTerm | Sequence[ColumnTerm]:
+        return self._terms[at]
+
+    def tables(
+        self, groups: Sequence[NodeGroup], derive: Callable[[Complexes, Complexes, Floats], T]
+    ) -> list[ColumnTables[T]]:
+        """Return the tables of every column, as `ColumnTerm.tables` does of one."""
+        [group] = groups
+        growth = group.nodes.real
+        offsets = np.maximum(np.outer(self._ends[:, 0], growth), np.outer(self._ends[:, 1], growth))
+        cells = self._cells(group, offsets)
+        tables: list[Any] = [None] * len(self)
+        for members in self._alike:
+            means, contrasts = self._functionals(members, cells)
+            for j, mean, contrast in zip(members, means, contrasts, strict=True):
+                derived = derive(mean, contrast[:, None], offsets[j])
+                tables[j] = ColumnTables(self._terms[j].place, offsets[j], derived)
+        return tables
+
+    def _cells(self, group: NodeGroup, offsets: Floats) -> Complexes:
+        """E[e^{zf - offset}; cell] of all cells, (C, N)."""
+        center, moments, first = self._parts
+        powers = np.ones((_TERMS, group.nodes.size), dtype=np.complex128)
+        for k in range(1, _TERMS):
+            powers[k] = powers[k - 1] * (group.nodes * (self._reach / k))
+        of_part = np.repeat(self._column, np.diff(np.append(first, center.size)))
+        waves = waves_at(group.nodes, center, offsets.T[:, of_part], group.equidistant).T
+        sums = np.empty(waves.shape, dtype=np.complex128)
+        sums.real, sums.imag = moments @ powers.real, moments @ powers.imag
+        sums *= waves
+        return np.asarray(sums if first.size == center.size else np.add.reduceat(sums, first, axis=0))
+
+    @property
+    def _alike(self) -> list[list[int]]:
+        """Columns that share all cells of one law and have equally many, together; others alone."""
+        alike: dict[Any, list[int]] = {}
+        for j, term in enumerate(self._terms):
+            shared = term.column.law_of_all_cells is not None  # type: ignore[union-attr]
+            alike.setdefault(int(np.diff(self._start)[j]) if shared else (j,), []).append(j)
+        return [*alike.values()]
+
+    def _functionals(self, members: list[int], cells: Complexes) -> tuple[Any, Any]:
+        """Means and contrasts of columns with equally many cells, (columns, V, N) each."""
+        columns: list[Any] = [self._terms[j].column for j in members]
+        if columns[0].law_of_all_cells is None:
+            inside = cells[self._start[members[0]] : self._start[members[0] + 1]]
+            mean, contrast = columns[0].mixed(columns[0].basis_of_cells(inside.T))
+            return mean[None], contrast[None]
+        size = columns[0].size
+        inside = cells[self._start[members][:, None] + np.arange(size)]
+        elsewhere = np.stack([column.elsewhere for column in columns])
+        outside = np.empty(inside.shape, dtype=np.complex128)
+        outside.real, outside.imag = elsewhere @ inside.real, elsewhere @ inside.imag
+        mixing = np.stack([column.mixing for column in columns])[..., None]
+        mean = mixing[:, :, 0, 0] * inside + mixing[:, :, 0, 1] * outside
+        return mean, mixing[:, :, 1, 0] * inside + mixing[:, :, 1, 1] * outside
+
+    def values(self, columns: Sequence[KeptColumn]) -> Floats:
+        """f_j at the rows' values (F, U), given the columns of all of them."""
+        x = np.stack([columns[term.place].x for term in self._terms])
+        laws = np.stack([columns[term.place].law for term in self._terms])
+        values, known = self._lines.at(x)
+        own, place = self._points, self._start[:-1, None] + laws
+        same = (own.value[place] == x) & ~known
+        values[same] = own.weight[place][same]
+        for j in np.flatnonzero(~(same | known).all(axis=1)).tolist():
+            values[j] = self._terms[j].loading[:, 0] @ self._terms[j].function(x[j])
+        return values
+
+
+class _Lines(NamedTuple):
+    """Functions c + s (x - center) of some columns, (L,) each."""
+
+    at_columns: Ints
+    constant: Floats
+    slope: Floats
+    center: Floats
+
+    @classmethod
+    def of(cls, terms: Sequence[ColumnTerm]) -> _Lines:
+        rows = [(j, *line) for j, term in enumerate(terms) if (line := _line(term)) is not None]
+        columns = np.array(rows, dtype=np.float64).reshape(-1, 4).T
+        return cls(columns[0].astype(np.int64), *columns[1:])
+
+    def at(self, x: Floats) -> tuple[Floats, Bools]:
+        """Values of x (F, U), and where they are those of lines: not of missing values."""
+        values, known = np.zeros(x.shape), np.zeros(x.shape, dtype=np.bool_)
+        its = x[self.at_columns]
+        values[self.at_columns] = self.constant[:, None] + self.slope[:, None] * (its - self.center[:, None])
+        known[self.at_columns] = ~np.isnan(its)
+        return values, known
+
+
+def _line(term: ColumnTerm) -> tuple[float, float, float] | None:
+    function = term.function
+    if isinstance(function, Identity):
+        return 0.0, float(term.loading[0, 0]), 0.0
+    if not isinstance(function, Polynomial) or not is_line(function):
+        return None
+    constant, slope = term.loading[:, 0] @ function.coefficients[:, :2]
+    return float(constant), float(slope), float(function.center)
+
+
+def _single_points(terms: Sequence[ColumnTerm]) -> _CellPoints:
+    """The value x of each cell that has but one, else NaN, and what the column adds there."""
+    parts = []
+    for term in terms:
+        law = _law(term)
+        x = added = np.full(law.cells.count, np.nan)
+        if law.has_one_piece_a_cell and len(law.measures) == 1 and isinstance(law.measures[0], Atoms):
+            x = np.empty(law.cells.count)
+            x[law.owners] = law.measures[0].value
+            added = _added(term, x)
+        parts.append((x, added, np.arange(x.size)))
+    return _CellPoints(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _law(term: ColumnTerm) -> Marginal:
+    law = term.column.marginal
+    assert isinstance(law, Marginal)  # noqa: S101 - `WideColumns.of`
+    return law
+
+
+def _blocks(terms: Sequence[ColumnTerm], fastest: Complexes) -> Iterator[list[tuple[ColumnTerm, _CellPoints]]]:
+    """Yield columns with their points, as many as fit."""
+    block, size = list[tuple[ColumnTerm, _CellPoints]](), 0
+    for term, points in zip(terms, _points_of_columns(terms, fastest), strict=True):
+        block.append((term, points))
+        size += points.value.size
+        if size > _POINTS:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
+
+
+def _points_of_columns(terms: Sequence[ColumnTerm], fastest: Complexes) -> Iterator[_CellPoints]:
+    """Yield points that integrate e^{zf} of each column, z up to the ``fastest``."""
+    straight = _points_of_lines(terms, fastest)
+    for j, term in enumerate(terms):
+        law, parts = _law(term), [straight[j]] if j in straight else []
+        breaks, constant, panels = texture(term.function)
+        if constant and not by_category(term.function):
+            yield _points_of_steps(term, breaks)
+            continue
+        for measure, owner in zip(law.measures, law.split(law.owners), strict=True):
+            if isinstance(measure, Atoms):
+                parts.append(_CellPoints(_added(term, measure.value), measure.weight, owner))
+            elif j not in straight:
+                term.function.integrate(measure)  # raises where a lookup meets a density
+
+                def waves(x: Floats, term: ColumnTerm = term) -> Floats:
+                    return _waves(_added(term, x), fastest)
+
+                piece, x, weight = measure.points(waves, breaks, panels)
+                parts.append(_CellPoints(_added(term, x), weight, owner[piece]))
+        yield _CellPoints(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _points_of_steps(term: ColumnTerm, breaks: Floats) -> _CellPoints:
+    """One point between two breaks of a function that is constant there."""
+    lower, upper = np.append(-np.inf, breaks), np.append(breaks, np.inf)
+    lower, upper = np.append(lower, np.inf), np.append(upper, -np.inf)
+    missing = np.arange(lower.size) == lower.size - 1  # no interval: it has the missing values alone
+    masses = _law(term).expect(Interval(lower, upper, missing))
+    place, cell = np.nonzero(masses)
+    return _CellPoints(
+        _added(term, np.where(missing, np.nan, upper))[place], masses[place, cell], cell.astype(np.int64)
+    )
+
+
+def _points_of_lines(terms: Sequence[ColumnTerm], fastest: Complexes) -> dict[int, _CellPoints]:
+    """Points of the densities of all columns whose functions are lines: what these add has densities, too."""
+    pieces, owners, sizes = list[GaussianPieces](), list[Ints](), dict[int, int]()
+    for j, term in enumerate(terms):
+        line, law = _line(term), _law(term)
+        if line is None or not line[1]:
+            continue
+        for measure, owner in zip(law.measures, law.split(law.owners), strict=True):
+            if isinstance(measure, GaussianPieces):
+                pieces.append(_moved(measure, *line))
+                owners.append(owner)
+                sizes[j] = sizes.get(j, 0) + owner.size
+    if not pieces:
+        return {}
+    joined = GaussianPieces.joined(pieces)
+    piece, value, weight = joined.points(lambda f: _waves(f, fastest), np.zeros(0), 1)
+    ends = np.searchsorted(piece, np.cumsum([*sizes.values()])[:-1])
+    parts = zip(*(np.split(each, ends) for each in (value, weight, np.concatenate(owners)[piece])), strict=True)
+    return {j: _CellPoints(*part) for j, part in zip(sizes, parts, strict=True)}
+
+
+def _moved(pieces: GaussianPieces, constant: float, slope: float, center: float) -> GaussianPieces:
+    """The densities of constant + slope (x - center)."""
+    ends = [constant + slope * (end - center) for end in (pieces.lower, pieces.upper)]
+    return GaussianPieces(
+        anchor=constant + slope * (pieces.anchor - center),
+        slope=np.sign(slope) * pieces.slope,
+        precision=pieces.precision,
+        lower=np.minimum(*ends),
+        upper=np.maximum(*ends),
+        weight=pieces.weight,
+        scale=abs(slope) * pieces.scale,
+    )
+
+
+def _added(term: ColumnTerm, x: Floats) -> Floats:
+    return np.asarray(term.loading[:, 0] @ term.function(x))
+
+
+def _waves(value: Floats, fastest: Complexes) -> Floats:
+    """The fastest exponentials of what a column adds, as real functions."""
+    exponents = np.multiply.outer(fastest, value)
+    waves = np.exp(np.clip(exponents.real, -_STEEPEST, _STEEPEST) + 1j * exponents.imag)
+    return np.concatenate([waves.real, waves.imag])
+
+
+def _parts_of(block: Sequence[tuple[ColumnTerm, _CellPoints]], reach: float) -> _Parts | None:
+    """Cut the cells of some columns into parts of half a width ``reach``; None where there are too many."""
+    counts = [_law(term).cells.count for term, _ in block]
+    start, cells = np.cumsum([0, *counts[:-1]]), sum(counts)
+    points = [points for _, points in block]
+    value, weight = (np.concatenate([each[i] for each in points]) for i in (0, 1))
+    cell = np.concatenate([each.cell + first for each, first in zip(points, start, strict=True)])
+    used = weight != 0
+    value, weight, cell = value[used], weight[used], cell[used]
+    lower, upper = np.full(cells, np.inf), np.full(cells, -np.inf)
+    np.minimum.at(lower, cell, value)
+    np.maximum.at(upper, cell, value)
+    empty = lower > upper
+    lower[empty] = upper[empty] = 0.0
+    width = upper - lower
+    if not np.isfinite(width).all() or width.sum() > 2.0 * reach * (_PARTS - 1) * cells:
+        return None
+    number = np.maximum(np.ceil(width / (2.0 * reach)), 1.0).astype(np.int64)
+    first = np.cumsum(np.append(0, number[:-1]))
+    length = width / number
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inside = np.nan_to_num((value - lower[cell]) / length[cell])
+    part = first[cell] + np.clip(inside.astype(np.int64), 0, number[cell] - 1)
+    owner = np.repeat(np.arange(cells), number)
+    center = lower[owner] + (np.arange(owner.size) - first[owner] + 0.5) * length[owner]
+    step, term = (value - center[part]) / reach, weight
+    moments = np.empty((owner.size, _TERMS))
+    for k in range(_TERMS):
+        moments[:, k] = np.bincount(part, term, owner.size)
+        term = term * step
+    return _Parts(center, moments, first)
