@@ -42,7 +42,9 @@ _FEW_VALUES, _MOST_LEVELS = 6, 12
 _KINKS, _MIDDLE = (0.2, 0.5, 0.8), 0.5
 # Columns that have functions at most, and products of two of these: those that residuals follow most
 _MOST_COLUMNS, _MOST_PAIRS = 48, 40
-# Steps by which variances of groups are learnt, and shares of the answers' variance that are rounding
+# Steps by which variances of groups are learnt, the change that ends them, and shares of the answers'
+# variance that are rounding
+_STEADY = 0.05
 _STEPS, _NO_VARIANCE, _LEAST_NOISE = 25, 1e-7, 1e-10
 # Centres of the kernel, and its widths
 _CENTRES, _WIDTHS = 448, (0.6, 1.0, 1.6, 2.5)
@@ -307,6 +309,7 @@ def group_regression(x: Floats, groups: Ints, y: Floats) -> tuple[Floats, Floats
     noise, coef = 0.5, np.zeros((x.shape[1], k))
     total = float((target**2).sum())
     for _ in range(_STEPS):
+        last = np.append(prior, noise)
         live = np.flatnonzero(prior[groups] > _NO_VARIANCE)
         coef = np.zeros_like(coef)
         if not live.size or not total:
@@ -323,6 +326,9 @@ def group_regression(x: Floats, groups: Ints, y: Floats) -> tuple[Floats, Floats
         rest = total - 2.0 * (coef * product).sum() + (coef * (gram @ coef)).sum()
         freedom = k * max(n - decided.sum(), 0.1 * n)
         noise = max(float(rest) / freedom, _LEAST_NOISE)
+        now = np.append(prior, noise)
+        if (np.abs(now - last) <= _STEADY * np.maximum(now, _STEADY * now.max())).all():
+            break
     coef = coef * size
     return coef, mean - center @ coef
 
@@ -378,6 +384,20 @@ class SumOfPairs:
         """Values (n, k) where the functions are (n, p)."""
         products = values[:, self.pairs[:, 0]] * values[:, self.pairs[:, 1]]
         return np.asarray(self.intercept + values @ self.coef + products @ self.of_pairs)
+
+    def changes(self, values: Floats) -> Floats:
+        """What one column changes at most where the functions are (n, p), in a tenth of the rows, (k,)."""
+        functions = self.functions
+        away, owners = functions.at_row - values, np.eye(functions.columns.size)[functions.column]
+        first, second = self.pairs.T
+        largest = np.zeros(self.intercept.size)
+        for o in range(largest.size):
+            each = (away * self.coef[:, o]) @ owners
+            for i, beside in ((first, second), (second, first)):
+                each += (away[:, i] * values[:, beside] * self.of_pairs[:, o]) @ owners[i]
+            most = np.sort(np.abs(each).max(axis=1, initial=0.0))
+            largest[o] = most[-max(1, len(most) // 10) :].mean()
+        return largest
 
     def game(self) -> Game:
         functions = self.functions

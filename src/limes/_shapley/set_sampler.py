@@ -12,11 +12,12 @@ of the variance at 30 columns. Of the pair's products of columns, pairs of colum
 - *Control* (``game_controls.py``): fitted to all answers but those of one part of the rows, from which it is
   subtracted, part by part; the one that leaves the least variance is chosen.
 - *Base*: E g + the mean of f - g over rows of the law. The part of an error that it has is shared by columns.
-- *Columns that change nothing*: columns which the first control hardly uses are drawn anew all at once, in
-  rows that were answered. Where `_CONFIRMED` answers in succession are the same, they leave the game; else
-  halves are drawn anew, until the column that changes the answer is found. Their contribution is 0, and the
-  error that of a column in the game: an effect A that shows in a share p of rows adds about p A² to the
-  variance of what the control leaves, by which p A is within two such errors for any p that may be missed.
+- *Columns that change nothing*: columns that answers follow are moved in a separate row each. All that do
+  not change it are drawn anew at once in rows that were answered, every other one a row of which the control
+  leaves much; where an answer changes, halves are drawn anew, until the column is found. Where answers in
+  succession stay the same, the columns leave the game, and are drawn on both sides of all further pairs; the
+  last calls look again, at the rows of which the control leaves most. Their contribution is 0, and its error
+  the largest p A that no row tells against: p of the rule of three, an effect A in a share p of rows.
 """
 
 from __future__ import annotations
@@ -61,8 +62,10 @@ _FOR_BASE = 1 / 6
 # Parts of the rows, without each of which a control is fitted
 _PARTS = 4
 # Rows in which columns that change nothing are drawn anew at once, at first and in all; share of the calls
-# for finding them; importance from which on a column is no candidate
-_TRIED, _CONFIRMED, _FOR_UNUSED, _IMPORTANT = 4, 20, 0.15, 0.1
+# for finding them; importance from which on a column is moved by itself
+_TRIED, _CONFIRMED, _FOR_UNUSED, _IMPORTANT = 1, 14, 0.2, 0.03
+# Share of the calls that is left for a last look at them, and most of these calls
+_FOR_LAST_LOOK, _MOST_LAST_LOOK = 0.1, 80
 # Draws, where answers repeat, as a multiple of the calls
 _REPEATED = 8
 # Growth between looks at the errors
@@ -179,6 +182,16 @@ class _Sampled:
     before: list[_Draws] = field(default_factory=list)
     width: float | None = None
     spent: int = 0  # calls of walks that were tried
+    used: set[int] = field(default_factory=set)  # columns that change answers
+    looked: set[bytes] = field(default_factory=set)  # rows that columns which were left out do not change
+    # what one column changes where it changes much, (k,)
+    single: Floats = field(default_factory=lambda: np.zeros(0))
+    rest: Floats = field(default_factory=lambda: np.zeros((0, 0)))  # what the control leaves of drawn rows
+
+    @property
+    def reserve(self) -> int:
+        """Calls that are left for a last look at columns that were left out."""
+        return min(int(_FOR_LAST_LOOK * self.most), _MOST_LAST_LOOK)
 
     @classmethod
     def of(
@@ -196,6 +209,7 @@ class _Sampled:
             batch_size=sampling.rows_a_call(max(1, most // 32)),
             retry=sampling.retry,
             is_function=sampling.is_function,
+            is_paced=True,
         )
         rng = np.random.default_rng(walks.stream(law.row).spawn(1)[0])
         columns = np.flatnonzero(law.varies)
@@ -216,15 +230,21 @@ class _Sampled:
         accuracy = self.walks.sampling.accuracy
         drawn += self._draw(goal)
         if self.walks.sampling.is_function:
-            self._leave_out()
+            limit = min(most - self.reserve, len(self.calls) + int(_FOR_UNUSED * most))
+            self._leave_out(_CONFIRMED, limit)
         goal = 2 * len(self.calls)
         while True:
-            room = most - self.spent - len(self.calls)
+            room = most - self.reserve - self.spent - len(self.calls)
             count = min(goal - len(self.calls), room, _REPEATED * most - drawn)
             drawn += self._draw(count) if count > 1 else 0
-            is_last = most - self.spent - len(self.calls) < 2 or drawn >= _REPEATED * most - 1 or count <= 1
-            estimate = self.estimate(is_last=is_last)
+            is_last = room - count < 2 or drawn >= _REPEATED * most - 1 or count <= 1
+            if is_last:
+                self._look_again()
+            of_game = self.estimate(is_last=is_last)
+            estimate = self._with_unused(of_game)
             excess = estimate.excess(accuracy)
+            if excess <= 1.0 and not is_last:
+                estimate = self._with_unused(self.estimate(is_last=True) if self._look_again() else of_game)
             if is_last or excess <= 1.0:
                 return self._result(estimate)
             if not self.spent and (walked := self._walked(estimate)) is not None:
@@ -278,11 +298,15 @@ class _Sampled:
         kept = rng.random((pairs, d)) < 0.5
         if pairs and self.columns.size > 1:
             kept[:, self.columns] = _sets(rng, pairs, self.columns.size)
-        kept &= self.law.varies
-        other = ~kept & self.law.varies
-        z = self.law.draw(rng, pairs)
+        # columns that were left out are drawn on both sides: more rows would show what they change
+        plays = np.isin(np.arange(d), self.columns)
+        kept, other = kept & plays, ~kept & plays
+        z = self.law.draw(rng, 2 * pairs)
         beside = self.law.draw(rng, for_base) if for_base else None
-        sides = [np.where(its | ~self.law.varies, self.law.row, z) for its in (kept, other)]
+        sides = [
+            np.where(its | ~self.law.varies, self.law.row, drawn)
+            for its, drawn in ((kept, z[:pairs]), (other, z[pairs:]))
+        ]
         questions = np.concatenate([*sides, *([] if beside is None else [beside])])
         answers = self._answers(questions) if len(questions) else np.zeros((0, self.prediction.size))
         part = (sum(size for size, _ in self.games) + np.arange(pairs)) % _PARTS
@@ -299,35 +323,81 @@ class _Sampled:
             self.others.append(_Draws(beside, none, answers[2 * pairs :], part))
         return len(questions)
 
-    def _leave_out(self) -> None:
-        """Find columns that change nothing, and play without them."""
-        rows = self._rows()
-        answers = rows.answers
-        rounding = DIFFERENCE_ROUNDING * np.maximum(np.abs(answers).max(axis=0), np.abs(self.prediction))
-        importance = self._importance(rows)
-        order = self.columns[np.argsort(-importance, kind="stable")]
-        largest = importance.max(initial=0.0)
-        used = set(self.columns[importance > _IMPORTANT * largest].tolist()) if largest > 0 else set[int]()
-        first, unchanged = len(self.calls), 0
-        limit = min(self.most, first + int(_FOR_UNUSED * self.most))
+    def _look_again(self) -> bool:
+        room = min(self.reserve, self.most - self.spent - len(self.calls))
+        return self.walks.sampling.is_function and room > 0 and self._leave_out(room, len(self.calls) + room)
+
+    def _leave_out(self, enough: int, limit: int) -> bool:
+        """Find columns that change nothing, and play without them: whether the game is another one."""
+        rows, before = self._rows(), self.columns
+        importance, rest = self._importance(rows)
+        likely = self.columns[importance > _IMPORTANT * importance.max(initial=0.0)]
+        self._find_used(rows, np.setdiff1d(likely, sorted(self.used)), limit)
+        varies = np.flatnonzero(self.law.varies)
+        by_importance = self.columns[np.argsort(-importance, kind="stable")]
+        order = np.concatenate([by_importance, np.setdiff1d(varies, self.columns)])
+        order = order[~np.isin(order, sorted(self.used))]
+        if not order.size:
+            return False
+        movers, unchanged = self._tried(rows, order, rest, enough, limit)
+        self.used |= movers
+        unused = np.setdiff1d(order, sorted(movers)) if unchanged >= min(enough, _CONFIRMED) else order[:0]
+        self.columns = np.setdiff1d(varies, unused)
+        return not np.array_equal(self.columns, before)
+
+    def _find_used(self, rows: _Draws, columns: Ints, limit: int) -> None:
+        """Find those that change an answer, each in a separate row."""
+        count = min(columns.size, limit - len(self.calls))
+        if count < 1:
+            return
+        columns = columns[:count]
+        start = rows.take(self.rng.choice(np.flatnonzero(rows.part >= 0), count))
+        each = np.arange(count), columns
+        kept = start.kept.copy()
+        kept[each] = ~kept[each]
+        x = start.x.copy()
+        x[each] = np.where(kept[each], self.law.row[columns], self.law.draw(self.rng, count)[each])
+        moved = _Draws(x, kept, self._answers(x), start.part)
+        self.trials.append(moved)
+        changed = (np.abs(moved.answers - start.answers) > self._rounding(rows)).any(axis=1)
+        self.used |= set(columns[changed].tolist())
+
+    def _rounding(self, rows: _Draws) -> Floats:
+        size = np.maximum(np.abs(rows.answers).max(axis=0), np.abs(self.prediction))
+        return np.asarray(DIFFERENCE_ROUNDING * size)
+
+    def _tried(
+        self, rows: _Draws, candidates: Ints, rest: Floats, enough: int, limit: int
+    ) -> tuple[set[int], int]:
+        """Candidates that change answers, and in how many rows in succession the others did not.
+
+        Every other row is one of those whose ``rest`` (n,) is largest. It is 0 rows where calls run out.
+        """
+        rounding = self._rounding(rows)
         fresh = np.flatnonzero(rows.part >= 0)
-        places = self.rng.permutation(fresh)
-        while unchanged < _CONFIRMED and places.size:
-            candidates = np.array([j for j in order.tolist() if j not in used], dtype=np.int64)
-            count = min(_TRIED if not unchanged else _CONFIRMED - unchanged, places.size)
-            if not candidates.size or len(self.calls) + count > limit:
+        fresh = fresh[[x.tobytes() not in self.looked for x in rows.x[fresh]]]
+        outliers, others = fresh[np.argsort(-rest[fresh], kind="stable")], self.rng.permutation(fresh)
+        places = list(dict.fromkeys(np.stack([outliers, others], axis=1).ravel().tolist()))
+        used, unchanged = set[int](), 0
+        while unchanged < enough and places:
+            tested = np.array([j for j in candidates.tolist() if j not in used], dtype=np.int64)
+            count = min(_TRIED if not unchanged else enough - unchanged, len(places))
+            count = min(count, limit - len(self.calls))
+            if not tested.size or count < 1:
                 break
-            some, places = places[:count], places[count:]
+            some, places = np.array(places[:count]), places[count:]
             start = rows.take(some)
             kept = (self.rng.random(start.x.shape) < 0.5) & self.law.varies
             to = np.where(kept, self.law.row, self.law.draw(self.rng, count))
-            moved = self._moved(start, to, kept, candidates, np.full(count, candidates.size))
+            moved = self._moved(start, to, kept, tested, np.full(count, tested.size))
             changed = (np.abs(moved.answers - start.answers) > rounding).any(axis=1)
+            self.looked |= {x.tobytes() for x in start.x[~changed]}
             unchanged = 0 if changed.any() else unchanged + count
-            used |= self._movers(start, to, kept, candidates, np.flatnonzero(changed), rounding, limit)
-        candidates = np.array([j for j in self.columns.tolist() if j not in used], dtype=np.int64)
-        if unchanged >= _CONFIRMED:
-            self.columns = np.setdiff1d(self.columns, candidates)
+            movers = self._movers(start, to, kept, tested, np.flatnonzero(changed), rounding, limit)
+            if changed.any() and not movers:
+                return used, 0
+            used |= movers
+        return used, unchanged
 
     def _moved(self, start: _Draws, to: Floats, kept: Bools, columns: Ints, steps: Ints) -> _Draws:
         """Rows with the first ``steps`` of these columns moved, and their answers."""
@@ -359,14 +429,16 @@ class _Sampled:
             low[its[~changed]] = moved.answers[~changed]
         return set(columns[lower].tolist())
 
-    def _importance(self, rows: _Draws) -> Floats:
+    def _importance(self, rows: _Draws) -> tuple[Floats, Floats]:
+        """How much columns matter, (m,), and what they leave of rows, (n,)."""
         functions, places = self._functions(rows)
-        importance = np.zeros(self.columns.size)
+        importance, rest = np.zeros(self.columns.size), np.zeros(len(rows.x))
         if np.ptp(rows.answers, axis=0).any():
-            values = functions(rows.x, rows.kept)
-            for fitted in SumOfPairs.fit(functions, values, _scaled(rows.answers)[0]):
+            values, answers = functions(rows.x, rows.kept), _scaled(rows.answers)[0]
+            for fitted in SumOfPairs.fit(functions, values, answers):
                 importance[places] += fitted.importance
-        return importance
+                rest = np.abs(answers - fitted.predict(values)).max(axis=1)
+        return importance, rest
 
     # -- estimates -------------------------------------------------------------------------------------------
 
@@ -385,14 +457,19 @@ class _Sampled:
             functions = ColumnFunctions(self.law, self.columns[places])
         return functions, places
 
+    def _has_all(self, game: tuple[int, Ints]) -> bool:
+        """Whether its sets are of all columns that are in the game now."""
+        return bool(np.isin(self.columns, game[1]).all())
+
     def _weights(self, kept: Bools) -> Floats:
         """a_j(S) of sets (n, m), by the mixed law of their sizes."""
         n, m = kept.shape
         if m < 2:
             return np.zeros((n, m))
         sizes = kept.sum(axis=1)
-        total = sum(pairs for pairs, _ in self.games)
-        law = sum(pairs / total * law_of_sizes(columns.size, m) for pairs, columns in self.games)
+        games = [game for game in self.games if self._has_all(game)]
+        total = sum(pairs for pairs, _ in games)
+        law = sum(pairs / total * law_of_sizes(columns.size, m) for pairs, columns in games)
         inside = (sizes > 0) & (sizes < m)
         size = np.where(inside, sizes, 1)[:, None]
         rest = np.where(inside, m - sizes, 1)[:, None]
@@ -408,8 +485,9 @@ class _Sampled:
         scaled, unit = _scaled(rows.answers)
         pairs = sum(size for size, _ in self.games)
         crossed = self._cross_fitted(rows._replace(answers=scaled))
+        self.single = self.single * unit
         estimate = self._combined(rows, crossed, unit, prediction, pairs)
-        excess = estimate.excess(self.walks.sampling.accuracy)
+        excess = self._with_unused(estimate).excess(self.walks.sampling.accuracy)
         if is_last and excess > 1.0 and self.columns.size > 1 and "pairs" in crossed:
             crossed |= self._with_rest(rows._replace(answers=scaled), crossed)
             estimate = self._combined(rows, crossed, unit, prediction, pairs)
@@ -420,6 +498,7 @@ class _Sampled:
         answers, m = rows.answers, self.columns.size
         parts = [rows.part == part for part in range(_PARTS)]
         levels = [answers[~out].mean(axis=0) for out in parts]
+        self.single = np.zeros(answers.shape[1])
         games = [_constant(level, m) for level in levels]
         kinds = {
             "none": _Crossed.of(
@@ -431,6 +510,7 @@ class _Sampled:
         functions, places = self._functions(rows)
         values = functions(rows.x, rows.kept)
         fits = [SumOfPairs.fit(functions, values[~out], answers[~out]) for out in parts]
+        self.single = fits[0][1].changes(values)
         for name, its in zip(("columns", "pairs"), zip(*fits, strict=True), strict=True):
             predicted = [one.predict(values) for one in its]
             rests = [answers[out] - p[out] for out, p in zip(parts, predicted, strict=True)]
@@ -445,17 +525,23 @@ class _Sampled:
         columns = self._functions(rows)[1]
         used = self.columns[columns]
         parts = [rows.part == part for part in range(_PARTS)]
-        kinds: dict[str, _Crossed] = {}
+        # both kinds are fitted without the first part, and the one that leaves less of it without the others
+        before = (pairs.rest[parts[0]] ** 2).sum(axis=0)
+        first: dict[str, tuple[float, Any]] = {}
+        fits: dict[str, Callable[[Floats, Floats], Any]] = {}
+
+        def fitted_to(name: str, i: int) -> Any:
+            return fits[name](rows.x[~parts[i]], pairs.everywhere[i][~parts[i]])
+
+        def rest_of(fitted: Any, i: int) -> Floats:
+            return np.asarray(pairs.everywhere[i][parts[i]] - fitted.predict(rows.x[parts[i]]))
 
         def add(name: str, fit: Callable[[Floats, Floats], Any]) -> None:
-            rests, games = list[Floats](), list[Game]()
-            for out, beside, game in zip(parts, pairs.everywhere, pairs.games, strict=True):
-                fitted = fit(rows.x[~out], beside[~out])
-                if fitted is None:
-                    return
-                rests.append(beside[out] - fitted.predict(rows.x[out]))
-                games.append(game.plus(_embedded(fitted.game(), columns, self.columns.size)))
-            kinds[name] = _Crossed.of(parts, rests, games)
+            fits[name] = fit
+            fitted = fitted_to(name, 0)
+            if fitted is not None:
+                share = (rest_of(fitted, 0) ** 2).sum(axis=0) / np.where(before > 0, before, 1.0)
+                first[name] = float(share.min()), fitted
 
         def bumps(x: Floats, y: Floats) -> Bumps:
             fitted, self.width = Bumps.fit(law, used, x, y, self.width)
@@ -466,7 +552,18 @@ class _Sampled:
             add("bumps", bumps)
         if law.starts.omitted is None:
             add("trees", partial(BoostedGame.fit, law, used))
-        return kinds
+        if not first:
+            return {}
+        best = min(first, key=lambda name: first[name][0])
+        if first[best][0] >= _NEARLY_AS_GOOD:
+            return {}
+        fitted = [first[best][1], *(fitted_to(best, i) for i in range(1, _PARTS))]
+        rests = [rest_of(its, i) for i, its in enumerate(fitted)]
+        games = [
+            game.plus(_embedded(its.game(), columns, self.columns.size))
+            for its, game in zip(fitted, pairs.games, strict=True)
+        ]
+        return {best: _Crossed.of(parts, rests, games)}
 
     def _combined(
         self,
@@ -477,18 +574,21 @@ class _Sampled:
         pairs: int,
     ) -> _Estimate:
         law, m, k = self.law, self.columns.size, prediction.size
-        weights = self._weights(rows.kept[:pairs][:, self.columns])
-        square = (weights**2).sum(axis=1)
-        halves = {
-            name: 0.5 * (its.rest[:pairs] - its.rest[pairs : 2 * pairs]) for name, its in crossed.items()
-        }
         drawn = 2 * pairs + sum(len(its.x) for its in self.others)
+        # pairs whose sets are of all columns in the game
+        sizes = [size for size, _ in self.games]
+        usable = np.flatnonzero(np.repeat([self._has_all(game) for game in self.games], sizes))
+        weights = self._weights(rows.kept[usable][:, self.columns])
+        square = (weights**2).sum(axis=1)
+        halves = {name: 0.5 * (its.rest[usable] - its.rest[usable + pairs]) for name, its in crossed.items()}
+        parts = np.bincount(rows.part[usable], minlength=_PARTS) / max(usable.size, 1)
+        pairs = usable.size
         # rows of which nothing in the game is kept follow the law
         at_base = np.flatnonzero(~rows.kept[:drawn, self.columns].any(axis=1))
         scores = {name: square @ its**2 for name, its in halves.items()}
         of_base = {name: (its.rest[at_base] ** 2).sum(axis=0) for name, its in crossed.items()}
-        parts = np.bincount(rows.part[:pairs], minlength=_PARTS) / max(pairs, 1)
         result = _Estimate(*(np.zeros(k) for _ in range(2)), *(np.zeros((m, k)) for _ in range(4)))
+        self.rest = np.zeros((drawn, k))
         rounding = DIFFERENCE_ROUNDING * np.maximum(np.abs(rows.answers).max(axis=0), np.abs(prediction))
         for o in range(k):
             if isinstance(law, OccurringDraws):
@@ -502,8 +602,11 @@ class _Sampled:
                     for p, game in zip(of_part, its.games, strict=True)
                 )
                 base = float(mean + rest.mean()) * unit[o]
-                base_error = float(_error_of_mean(rest[:, None])[0]) * unit[o]
+                # what is rare may be met in other rows alone
+                every = _error_of_mean(its.rest[:drawn, o][:, None]) * np.sqrt(drawn / len(rest))
+                base_error = float(np.maximum(_error_of_mean(rest[:, None]), every)[0]) * unit[o]
             name = _least(scores, o)
+            self.rest[:, o] = crossed[name].rest[:drawn, o] * unit[o]
             half, games = halves[name][:, o], crossed[name].games
             psi = weights * half[:, None]
             values, alone, last = (
@@ -547,24 +650,14 @@ class _Sampled:
             result.base[o], result.base_errors[o] = base, base_error
             result.values[:, o], result.errors[:, o] = phi, errors
             result.alone[:, o], result.last[:, o] = alone + phi - values, last + phi - values
-        return self._with_unused(result)
+        return result
 
     def _with_unused(self, result: _Estimate) -> _Estimate:
         """The same for all columns."""
         d, k = self.law.row.size, result.base.size
         values, errors, alone, last = (np.zeros((d, k)) for _ in range(4))
         unused = np.setdiff1d(np.flatnonzero(self.law.varies), self.columns)
-        if self.columns.size:
-            errors[unused] = np.sqrt((result.errors**2).mean(axis=0))
-        else:
-            errors[unused] = result.base_errors
-        # a change that no pair met, in which the column was another
-        met = sum(
-            (~same(np.where(one.kept, other.x, one.x), self.law.row)).sum(axis=0) for one, other in self.pairs
-        )
-        errors[unused] = np.maximum(
-            errors[unused], 3.0 / 1.96 / np.maximum(met, 1)[unused, None] * self._largest(k)
-        )
+        errors[unused] = self._unseen(unused) if self.columns.size else result.base_errors
         for total, its in (
             (values, result.values),
             (errors, result.errors),
@@ -577,10 +670,23 @@ class _Sampled:
         errors[moving] = np.hypot(errors[moving], noise / max(moving.size, 1))
         return _Estimate(result.base, np.hypot(result.base_errors, noise), values, errors, alone, last)
 
-    def _largest(self, k: int) -> Floats:
-        """The largest change of k outputs, (k,); a change that was never seen has its bound already."""
-        away = np.abs(self._rows().answers - self.prediction).max(axis=0)[-k:]
-        return np.asarray(np.where(self.columns.size, away, 0.0))
+    def _unseen(self, unused: Ints) -> Floats:
+        """Errors (u, k) of columns that were left out: what they may change in rows that tell nothing of it.
+
+        Nothing of size A happened in a row that was looked at, nor where the control leaves less than half of
+        A, unless what it leaves otherwise makes up for it. So many rows bound the share in which it happens.
+        """
+        rows, k = self._rows(), self.rest.shape[1]
+        x, answers = rows.x[: len(self.rest)], rows.answers[:, -k:]
+        drawn = (~same(x[:, unused], self.law.row[unused])).mean(axis=0)[:, None]
+        is_looked = np.array([row.tobytes() in self.looked for row in x])
+        rests = np.sort(np.abs(self.rest[~is_looked]), axis=0)
+        count = np.arange(len(rests))[:, None] ** 2 / max(len(rests), 1)
+        largest = np.minimum(self.single, np.abs(answers - self.prediction[-k:]).max(axis=0))
+        sizes = np.concatenate([np.minimum(2.0 * rests, np.abs(answers).max(axis=0) * 2.0), largest[None]])
+        counts = np.concatenate([count, [[len(rests)]]])
+        bounds = sizes / np.maximum(is_looked.sum() + drawn[:, :, None] * counts, 1.0)
+        return np.asarray(3.0 / 1.96 * bounds.max(axis=1))
 
     def _result(self, estimate: _Estimate) -> RowContributions:
         base = self.prediction[self.prediction.size - estimate.base.size :] - estimate.values.sum(axis=0)
@@ -657,8 +763,6 @@ def _sets(rng: np.random.Generator, count: int, m: int) -> Bools:
 
 def law_of_sizes(columns: int, m: int) -> Floats:
     """P(|S| = 0, ..., m) of the m columns in the game, of sets of all ``columns``."""
-    from scipy.special import gammaln
-
     if columns < 2:
         return np.full(m + 1, 1.0 / (m + 1))
     s = np.arange(1, columns)
@@ -668,12 +772,13 @@ def law_of_sizes(columns: int, m: int) -> Floats:
         return np.concatenate([[0.0], share, [0.0]])
     inside = np.arange(m + 1)[:, None]
     possible = (inside <= s) & (s - inside <= columns - m)
-
-    def log_choose(n: Ints | int, r: Ints) -> Floats:
-        return np.asarray(gammaln(np.add(n, 1)) - gammaln(r + 1) - gammaln(n - r + 1))
-
     rest = np.where(possible, s - inside, 0)
-    log = (
-        log_choose(m, np.where(possible, inside, 0)) + log_choose(columns - m, rest) - log_choose(columns, s)
-    )
+    log = _log_choose(m, np.where(possible, inside, 0)) + _log_choose(columns - m, rest)
+    log = log - _log_choose(columns, s)
     return np.asarray(np.where(possible, np.exp(log), 0.0) @ share)
+
+
+def _log_choose(n: int, r: Ints) -> Floats:
+    from scipy.special import gammaln
+
+    return np.asarray(gammaln(n + 1) - gammaln(r + 1) - gammaln(n - r + 1))
