@@ -298,6 +298,11 @@ class _Accounts(ABC):
     def has_exact(self) -> bool:
         """Whether contributions are exact, but for single rows that are refused."""
 
+    @property
+    def calls_a_row(self) -> int:
+        """Calls of the model that contributions of a row may take; 0 of a form."""
+        return self.walks.sampling.max_calls if self.walks is not None and self.walks.asks else 0
+
     @abstractmethod
     def _exact_contributions(self, at: Ints) -> RowContributions: ...
 

@@ -214,6 +214,8 @@ def _other_columns(model: Any, table: Any) -> str:
 
 # Bytes of a row that is its own key
 _SHORT = 256
+# Rows of the first batch of calls that are paced, and seconds of further ones
+_FIRST_BATCH, _SECONDS = 32, 1.0
 
 
 class Calls:
@@ -221,6 +223,7 @@ class Calls:
 
     If the model fails, or the user interrupts it, no prediction is lost: the next call with the same rows
     predicts the missing ones only. Unless the model ``is_function``, equal rows are predicted one by one.
+    Batches of a function that are paced take about a second at most, once a small one has shown its speed.
     """
 
     def __init__(
@@ -230,11 +233,14 @@ class Calls:
         batch_size: int,
         retry: Retry | None = None,
         is_function: bool = True,
+        is_paced: bool = False,
     ) -> None:
         self._predict = predict
         self._batch_size = batch_size
         self._retry = retry
         self._is_function = is_function
+        self._rows = min(batch_size, _FIRST_BATCH) if is_paced and is_function else batch_size
+        self._is_paced = is_paced and is_function
         # called with the number of rows of every batch that was predicted
         self.on_progress: Callable[[int], object] = lambda _: None
         self._cache: dict[bytes, Floats] = {}
@@ -252,9 +258,15 @@ class Calls:
         counted = None if seen is None else seen.copy()
         keys = _keys(x, counted)
         missing = list({key: i for i, key in enumerate(keys) if key not in self._cache}.items())
-        for start in range(0, len(missing), self._batch_size):
-            batch = missing[start : start + self._batch_size]
+        start = 0
+        while start < len(missing):
+            batch = missing[start : start + self._rows]
+            began = time.perf_counter()
             predictions = with_retries(self._predict, x[[i for _, i in batch]], self._retry)
+            if self._is_paced:
+                seconds = (time.perf_counter() - began) / len(batch)
+                self._rows = max(1, int(min(self._batch_size, _SECONDS / max(seconds, 1e-9))))
+            start += len(batch)
             self._cache.update(zip((key for key, _ in batch), predictions, strict=True))
             self.on_progress(len(batch))
         _pass_on(seen, counted)
