@@ -12,7 +12,7 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import copy_context
 from functools import cache, partial
 from importlib.util import find_spec
@@ -324,13 +324,14 @@ def price(seconds: float, a_row: int) -> str:
     return f"up to about {in_words(seconds)}{more if fewer >= _FEWEST_CALLS else ''}"
 
 
-@contextmanager
 def _bar(
     total: int, unit: str = "rows", a_row: int = 0, /, *, shown: bool
-) -> Iterator[Callable[[int], object]]:
-    if total == 1 or not shown:
-        yield lambda _: None
-        return
+) -> AbstractContextManager[Callable[[int], object]]:
+    return _drawn(total, unit, a_row) if shown and total > 1 else nullcontext(lambda _: None)
+
+
+@contextmanager
+def _drawn(total: int, unit: str, a_row: int) -> Iterator[Callable[[int], object]]:
     is_live = bars_are_live()
     options: dict[str, Any] = {"mininterval": 0.1 if is_live else _LOG_SECONDS, "delay": _SOON}
     start, is_priced = monotonic(), not (a_row and is_live)

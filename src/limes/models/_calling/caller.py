@@ -240,7 +240,7 @@ class Calls:
         self._retry = retry
         self._is_function = is_function
         self._rows = min(batch_size, _FIRST_BATCH) if is_paced and is_function else batch_size
-        self._is_paced = is_paced and is_function
+        self._seconds = _SECONDS if is_paced and is_function else np.inf
         # called with the number of rows of every batch that was predicted
         self.on_progress: Callable[[int], object] = lambda _: None
         self._cache: dict[bytes, Floats] = {}
@@ -258,15 +258,12 @@ class Calls:
         counted = None if seen is None else seen.copy()
         keys = _keys(x, counted)
         missing = list({key: i for i, key in enumerate(keys) if key not in self._cache}.items())
-        start = 0
-        while start < len(missing):
-            batch = missing[start : start + self._rows]
+        while missing:
+            batch, missing = missing[: self._rows], missing[self._rows :]
             began = time.perf_counter()
             predictions = with_retries(self._predict, x[[i for _, i in batch]], self._retry)
-            if self._is_paced:
-                seconds = (time.perf_counter() - began) / len(batch)
-                self._rows = max(1, int(min(self._batch_size, _SECONDS / max(seconds, 1e-9))))
-            start += len(batch)
+            seconds = max(time.perf_counter() - began, 1e-9) / len(batch)
+            self._rows = max(1, int(min(self._batch_size, self._seconds / seconds)))
             self._cache.update(zip((key for key, _ in batch), predictions, strict=True))
             self.on_progress(len(batch))
         _pass_on(seen, counted)
