@@ -111,9 +111,7 @@ def with_contributions(
             # one by one: those that are finished are kept
             rows = [[row] for row in range(len(explanation))]
             compute = partial(fits.contributions, is_current=True)
-            calls = getattr(fits, "calls_a_row", 0)
-            progress = _bar_of_calls(progress, calls) if calls else progress
-            _, error = compute_each(rows, compute, progress=progress, workers=workers)
+            _, error = compute_each(rows, compute, progress=_bar_of_calls(progress, fits), workers=workers)
         if error is None:
             return changed(explanation, contributions=explanation.contributions)
     except KeyboardInterrupt as stop:
@@ -132,8 +130,11 @@ def with_contributions(
     return changed(explanation, row_warnings=tuple((*row, warning) for row in explanation.row_warnings))
 
 
-def _bar_of_calls(progress: Progress, a_row: int) -> Progress:
-    """A bar of calls of the model, ``a_row`` at most for each row, in place of one of rows."""
+def _bar_of_calls(progress: Progress, fits: Any) -> Progress:
+    """A bar of calls of the model in place of one of rows."""
+    a_row = getattr(fits, "calls_a_row", 0)
+    if not a_row:
+        return progress
 
     @contextmanager
     def bar(total: int, unit: str = CALLS, calls: int = a_row, /) -> Iterator[Callable[[int], object]]:

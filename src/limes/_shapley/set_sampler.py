@@ -47,7 +47,7 @@ from limes._shapley.game_controls import (
 from limes._shapley.permutations import ControlVariates, PermutationSampler, least_walked
 from limes._shapley.starts import same
 from limes._threads import one_blas_thread
-from limes.models._calling.caller import Calls
+from limes.models._calling.caller import Calls, PacedCalls
 from limes.models._calling.counts import AnswerCount
 
 # Fewer calls are walked
@@ -203,13 +203,13 @@ class _Sampled:
         most: int,
     ) -> _Sampled:
         sampling = walks.sampling
-        calls = Calls(
+        kind = PacedCalls if sampling.is_function else Calls
+        calls = kind(
             walks.predict,
             # what random answers have in common within a call must differ between parts
             batch_size=sampling.rows_a_call(max(1, most // 32)),
             retry=sampling.retry,
             is_function=sampling.is_function,
-            is_paced=True,
         )
         rng = np.random.default_rng(walks.stream(law.row).spawn(1)[0])
         columns = np.flatnonzero(law.varies)

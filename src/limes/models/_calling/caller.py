@@ -223,7 +223,6 @@ class Calls:
 
     If the model fails, or the user interrupts it, no prediction is lost: the next call with the same rows
     predicts the missing ones only. Unless the model ``is_function``, equal rows are predicted one by one.
-    Batches of a function that are paced take about a second at most, once a small one has shown its speed.
     """
 
     def __init__(
@@ -233,14 +232,11 @@ class Calls:
         batch_size: int,
         retry: Retry | None = None,
         is_function: bool = True,
-        is_paced: bool = False,
     ) -> None:
         self._predict = predict
         self._batch_size = batch_size
         self._retry = retry
         self._is_function = is_function
-        self._rows = min(batch_size, _FIRST_BATCH) if is_paced and is_function else batch_size
-        self._seconds = _SECONDS if is_paced and is_function else np.inf
         # called with the number of rows of every batch that was predicted
         self.on_progress: Callable[[int], object] = lambda _: None
         self._cache: dict[bytes, Floats] = {}
@@ -259,11 +255,8 @@ class Calls:
         keys = _keys(x, counted)
         missing = list({key: i for i, key in enumerate(keys) if key not in self._cache}.items())
         while missing:
-            batch, missing = missing[: self._rows], missing[self._rows :]
-            began = time.perf_counter()
+            batch, missing = missing[: self._batch_size], missing[self._batch_size :]
             predictions = with_retries(self._predict, x[[i for _, i in batch]], self._retry)
-            seconds = max(time.perf_counter() - began, 1e-9) / len(batch)
-            self._rows = max(1, int(min(self._batch_size, self._seconds / seconds)))
             self._cache.update(zip((key for key, _ in batch), predictions, strict=True))
             self.on_progress(len(batch))
         _pass_on(seen, counted)
@@ -280,6 +273,20 @@ class Calls:
             return None
         _pass_on(seen, counted)
         return np.array([self._cache[key] for key in keys])
+
+
+class PacedCalls(Calls):
+    """Batches of a function take about a second at most, once a small one has shown its speed."""
+
+    def __init__(self, predict: Callable[[Floats], Floats], *, batch_size: int, **options: Any) -> None:
+        def timed(x: Floats) -> Floats:
+            began = time.perf_counter()
+            answers = predict(x)
+            seconds = max(time.perf_counter() - began, 1e-9) / len(x)
+            self._batch_size = max(1, int(min(batch_size, _SECONDS / seconds)))
+            return answers
+
+        super().__init__(timed, batch_size=min(batch_size, _FIRST_BATCH), **options)
 
 
 def _pass_on(seen: Counter[bytes] | None, counted: Counter[bytes] | None) -> None:
