@@ -17,7 +17,7 @@ columns has a control of few columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -46,8 +46,8 @@ _MOST_COLUMNS, _MOST_PAIRS = 48, 40
 # variance that are rounding
 _STEADY = 0.05
 _STEPS, _NO_VARIANCE, _LEAST_NOISE = 25, 1e-7, 1e-10
-# Centres of the kernel, and its widths
-_CENTRES, _WIDTHS = 448, (0.6, 1.0, 1.6, 2.5)
+# Centres of the kernel, its widths, and rows that these are chosen by
+_CENTRES, _WIDTHS, _CHOOSING = 448, (0.6, 1.0, 1.6, 2.5), 192
 # Numbers of a table of bumps, at most
 _BUMPS = 1 << 23
 # Most columns that bumps are products of
@@ -64,6 +64,10 @@ class Game(NamedTuple):
 
     def plus(self, other: Game) -> Game:
         return Game(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def split(self, count: int) -> list[Game]:
+        """Games of as many equal shares of the outputs."""
+        return [Game(*its) for its in zip(*(np.split(its, count, axis=-1) for its in self), strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -455,27 +459,30 @@ class Bumps:
     intercept: Floats
 
     @classmethod
-    def fit(
-        cls, law: GameLaw, columns: Ints, x: Floats, y: Floats, width: float | None
-    ) -> tuple[Bumps, float]:
-        """Fit answers (n, k); the width, unless it is given, and the penalty predict left-out rows best."""
-        x, y = _evenly(x), _evenly(y)
+    def without_each(
+        cls, law: GameLaw, columns: Ints, x: Floats, targets: Sequence[Floats], parts: Sequence[Bools]
+    ) -> Bumps:
+        """Fit targets (n, k), each without one part of the rows (n,); outputs stand side by side.
+
+        With H = (K + penalty)⁻¹ the coefficients a = H y become a - H_B (H_BB)⁻¹ a_B without the rows B.
+        The width and the penalty are those that predict single rows best which are left out.
+        """
+        some = _evenly(len(x), _CENTRES)
+        x, parts = x[some], [out[some] for out in parts]
+        mean = np.concatenate([y[some][~out].mean(axis=0) for y, out in zip(targets, parts, strict=True)])
+        y = np.concatenate([y[some] for y in targets], axis=1) - mean
         middle, unit = _middles(law, columns)
-        mean = y.mean(axis=0)
-        best: tuple[float, Any] = (np.inf, None)
-        for each in _WIDTHS if width is None else (width,):
-            scale = unit * each * np.sqrt(columns.size)
-            points = _steps(x[:, columns], middle, scale)
-            sizes, axes = np.linalg.eigh(_kernel(points, points))
-            target = axes.T @ (y - mean)
-            for penalty in PENALTIES[2::2]:
-                inverse = 1.0 / (np.maximum(sizes, 0.0) + penalty)
-                coef = axes @ (target * inverse[:, None])
-                error = float(((coef / ((axes**2) @ inverse)[:, None]) ** 2).mean())
-                if error < best[0]:
-                    best = error, (cls(law, columns, middle, scale, points, coef, mean), each)
-        fitted: tuple[Bumps, float] = best[1]
-        return fitted
+        few = _evenly(len(x), _CHOOSING)
+        scales = [unit * each * np.sqrt(columns.size) for each in _WIDTHS]
+        errors = [_left_out(_steps(x[few][:, columns], middle, its), y[few])[0] for its in scales]
+        scale = scales[int(np.argmin(errors))]
+        points = _steps(x[:, columns], middle, scale)
+        _, inverse = _left_out(points, y)
+        coef, k = inverse @ y, y.shape[1] // len(parts)
+        for i, out in enumerate(parts):
+            its = slice(i * k, (i + 1) * k)
+            coef[:, its] -= inverse[:, out] @ np.linalg.solve(inverse[np.ix_(out, out)], coef[out, its])
+        return cls(law, columns, middle, scale, points, coef, mean)
 
     def predict(self, x: Floats) -> Floats:
         kernel = _kernel(_steps(x[:, self.columns], self.center, self.scale), self.centres)
@@ -505,8 +512,19 @@ class Bumps:
         return self.law.over(int(self.columns[i]), bumps)
 
 
-def _evenly(x: Floats) -> Floats:
-    return x[np.linspace(0, len(x) - 1, _CENTRES).astype(np.int64)] if len(x) > _CENTRES else x
+def _evenly(count: int, most: int) -> Ints:
+    return np.linspace(0, count - 1, min(count, most)).astype(np.int64)
+
+
+def _left_out(points: Floats, y: Floats) -> tuple[float, Floats]:
+    """The least mean square error of rows that are left out one by one, and (K + penalty)⁻¹ that has it."""
+    sizes, axes = np.linalg.eigh(_kernel(points, points))
+    target, best = axes.T @ y, (np.inf, np.zeros(0))
+    for penalty in PENALTIES[2::2]:
+        inverse = 1.0 / (np.maximum(sizes, 0.0) + penalty)
+        away = axes @ (target * inverse[:, None]) / ((axes**2) @ inverse)[:, None]
+        best = min(best, (float((away**2).mean()), inverse), key=lambda its: its[0])
+    return best[0], np.asarray(axes * best[1] @ axes.T)
 
 
 def _middles(law: GameLaw, columns: Ints) -> tuple[Floats, Floats]:

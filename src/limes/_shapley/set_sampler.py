@@ -24,8 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,9 +44,9 @@ from limes._shapley.game_controls import (
     likely_columns,
 )
 from limes._shapley.permutations import ControlVariates, PermutationSampler, least_walked
-from limes._shapley.starts import same
+from limes._shapley.starts import DrawnStarts, same
 from limes._threads import one_blas_thread
-from limes.models._calling.caller import Calls, PacedCalls
+from limes.models._calling.caller import Calls, paced_calls
 from limes.models._calling.counts import AnswerCount
 
 # Fewer calls are walked
@@ -61,10 +60,10 @@ _FIRST, _A_COLUMN, _FIRST_SHARE = 128, 8, 0.45
 _FOR_BASE = 1 / 6
 # Parts of the rows, without each of which a control is fitted
 _PARTS = 4
-# Rows in which columns that change nothing are drawn anew at once, at first and in all; share of the calls
-# for finding them; importance from which on a column is moved by itself
-_TRIED, _CONFIRMED, _FOR_UNUSED, _IMPORTANT = 1, 14, 0.2, 0.03
-# Share of the calls that is left for a last look at them, and most of these calls
+# Importance from which on a column is moved by itself; rows that all others do not change before they leave
+# the game, and share of the calls for finding them
+_IMPORTANT, _CONFIRMED, _FOR_UNUSED = 0.03, 16, 0.2
+# Share of the calls that is left for a last look at columns that change nothing, and most of these calls
 _FOR_LAST_LOOK, _MOST_LAST_LOOK = 0.1, 80
 # Draws, where answers repeat, as a multiple of the calls
 _REPEATED = 8
@@ -73,17 +72,11 @@ _CAUTION, _LEAST_TIMES, _MOST_TIMES = 1.1, 1.5, 8.0
 # Walks that are tried where all calls allow it, in pairs and as a share of the calls, and the factor by which
 # errors of sets fall as their controls become better
 _FEWEST_TRIED, _MOST_TRIED, _TRIAL, _GAIN = 8, 32, 0.1, 0.7
-# A control is preferred to a simpler one if its score is below this multiple
-_NEARLY_AS_GOOD = 0.95
+# A control is preferred to a simpler one if its score is below this multiple; trees are tried unless bumps
+# leave less than this share of what sums of pairs leave
+_NEARLY_AS_GOOD, _SMOOTH = 0.95, 0.3
 # Rows that were answered before which a control is fitted to, at most
 _MOST_BEFORE = 1024
-
-
-class Before(NamedTuple):
-    """Rows (n, d) of drawn values that were answered before, (n, k)."""
-
-    x: Floats
-    answers: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +89,7 @@ class SetSampler:
         self,
         law: GameLaw,
         prediction: Floats,
-        before: Before | None,
+        before: DrawnStarts | None,
         spent: int,
         *,
         is_current: bool,
@@ -134,20 +127,23 @@ class _Draws(NamedTuple):
 
 
 class _Crossed(NamedTuple):
-    """What controls leave of the rows that they were not fitted to, (n, k), and their games, by part."""
+    """Controls, each fitted without one part of the rows."""
 
-    rest: Floats
+    everywhere: Sequence[Floats]  # what each leaves of all rows, (n, k)
     games: Sequence[Game]
-    everywhere: Sequence[Floats] = ()  # what each leaves of all rows
+    rest: Floats  # what is left where they were not fitted, (n, k)
 
     @classmethod
-    def of(
-        cls, parts: list[Bools], rests: list[Floats], games: list[Game], everywhere: Sequence[Floats] = ()
-    ) -> _Crossed:
-        rest = np.zeros((len(parts[0]), rests[0].shape[1]))
-        for out, its in zip(parts, rests, strict=True):
-            rest[out] = its
-        return cls(rest, games, everywhere)
+    def of(cls, parts: Sequence[Bools], everywhere: Sequence[Floats], games: Sequence[Game]) -> _Crossed:
+        rest = np.zeros_like(everywhere[0])
+        for out, its in zip(parts, everywhere, strict=True):
+            rest[out] = its[out]
+        return cls(everywhere, games, rest)
+
+    def games_of(self, shares: Floats, output: int) -> Game:
+        """Numbers (R, ...) of an output, with a share of each part's control."""
+        pairs = [*zip(shares, self.games, strict=True)]
+        return Game(*(sum(p * game[i][..., output] for p, game in pairs) for i in range(4)))
 
 
 class _Estimate(NamedTuple):
@@ -180,17 +176,18 @@ class _Sampled:
     others: list[_Draws] = field(default_factory=list)  # for the base
     trials: list[_Draws] = field(default_factory=list)
     before: list[_Draws] = field(default_factory=list)
-    width: float | None = None
     spent: int = 0  # calls of walks that were tried
     used: set[int] = field(default_factory=set)  # columns that change answers
-    looked: set[bytes] = field(default_factory=set)  # rows that columns which were left out do not change
-    # what one column changes where it changes much, (k,)
+    looked: set[bytes] = field(default_factory=set)  # rows that the other columns did not change
+    # what one column changes where it changes much, (k,), and what the control leaves of drawn rows, (n, k)
     single: Floats = field(default_factory=lambda: np.zeros(0))
-    rest: Floats = field(default_factory=lambda: np.zeros((0, 0)))  # what the control leaves of drawn rows
+    rest: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
     def reserve(self) -> int:
-        """Calls that are left for a last look at columns that were left out."""
+        """Calls that are left for a last look at columns that may change nothing."""
+        if not self.walks.sampling.is_function or len(self.used) == self.law.varies.sum():
+            return 0
         return min(int(_FOR_LAST_LOOK * self.most), _MOST_LAST_LOOK)
 
     @classmethod
@@ -199,12 +196,12 @@ class _Sampled:
         walks: PermutationSampler,
         law: GameLaw,
         prediction: Floats,
-        before: Before | None,
+        before: DrawnStarts | None,
         most: int,
     ) -> _Sampled:
         sampling = walks.sampling
-        kind = PacedCalls if sampling.is_function else Calls
-        calls = kind(
+        make = paced_calls if sampling.is_function else Calls
+        calls = make(
             walks.predict,
             # what random answers have in common within a call must differ between parts
             batch_size=sampling.rows_a_call(max(1, most // 32)),
@@ -215,20 +212,19 @@ class _Sampled:
         columns = np.flatnonzero(law.varies)
         one = cls(law, walks, prediction, most, calls.one_pass(calls), calls, rng, columns)
         if isinstance(law, OccurringDraws):
-            before = Before(law.starts.background, law.starts.answers)
+            before = DrawnStarts(law.starts.background, law.starts.answers)
         if before is not None:
-            some = np.unique(np.linspace(0, len(before.x) - 1, _MOST_BEFORE).astype(np.int64))
-            x = before.x[some]
+            some = np.unique(np.linspace(0, len(before.z) - 1, _MOST_BEFORE).astype(np.int64))
+            x = before.z[some]
             none = np.zeros_like(x, dtype=np.bool_)
-            answers = before.answers.reshape(len(before.x), -1)[some]
+            answers = np.asarray(before.answers).reshape(len(before.z), -1)[some]
             one.before.append(_Draws(x, none, answers, np.full(len(x), -1)))
         return one
 
     def account(self) -> RowContributions:
         d, most = self.columns.size, self.most
-        goal, drawn = min(max(_FIRST, _A_COLUMN * d), int(_FIRST_SHARE * most)), 0
         accuracy = self.walks.sampling.accuracy
-        drawn += self._draw(goal)
+        drawn = self._draw(min(max(_FIRST, _A_COLUMN * d), int(_FIRST_SHARE * most)))
         if self.walks.sampling.is_function:
             limit = min(most - self.reserve, len(self.calls) + int(_FOR_UNUSED * most))
             self._leave_out(_CONFIRMED, limit)
@@ -238,13 +234,10 @@ class _Sampled:
             count = min(goal - len(self.calls), room, _REPEATED * most - drawn)
             drawn += self._draw(count) if count > 1 else 0
             is_last = room - count < 2 or drawn >= _REPEATED * most - 1 or count <= 1
-            if is_last:
-                self._look_again()
-            of_game = self.estimate(is_last=is_last)
-            estimate = self._with_unused(of_game)
+            if is_last and self.reserve:
+                self._leave_out(most, most - self.spent)
+            estimate = self.estimate(is_last=is_last)
             excess = estimate.excess(accuracy)
-            if excess <= 1.0 and not is_last:
-                estimate = self._with_unused(self.estimate(is_last=True) if self._look_again() else of_game)
             if is_last or excess <= 1.0:
                 return self._result(estimate)
             if not self.spent and (walked := self._walked(estimate)) is not None:
@@ -296,17 +289,15 @@ class _Sampled:
         pairs = (count - for_base) // 2
         rng, d = self.rng, self.law.row.size
         kept = rng.random((pairs, d)) < 0.5
-        if pairs and self.columns.size > 1:
-            kept[:, self.columns] = _sets(rng, pairs, self.columns.size)
-        # columns that were left out are drawn on both sides: more rows would show what they change
-        plays = np.isin(np.arange(d), self.columns)
-        kept, other = kept & plays, ~kept & plays
-        z = self.law.draw(rng, 2 * pairs)
+        # columns that were left out are kept in half of the sets, of whatever size
+        sets = self.columns if self.columns.size > 1 else self.columns[:0]
+        if pairs and sets.size:
+            kept[:, sets] = _sets(rng, pairs, sets.size)
+        kept &= self.law.varies
+        other = ~kept & self.law.varies
+        z = self.law.draw(rng, pairs)
         beside = self.law.draw(rng, for_base) if for_base else None
-        sides = [
-            np.where(its | ~self.law.varies, self.law.row, drawn)
-            for its, drawn in ((kept, z[:pairs]), (other, z[pairs:]))
-        ]
+        sides = [np.where(its | ~self.law.varies, self.law.row, z) for its in (kept, other)]
         questions = np.concatenate([*sides, *([] if beside is None else [beside])])
         answers = self._answers(questions) if len(questions) else np.zeros((0, self.prediction.size))
         part = (sum(size for size, _ in self.games) + np.arange(pairs)) % _PARTS
@@ -316,129 +307,105 @@ class _Sampled:
                 _Draws(sides[1], other, answers[pairs : 2 * pairs], part),
             )
         )
-        self.games.append((pairs, self.columns))
+        self.games.append((pairs, sets))
         if beside is not None:
             part = (sum(len(its.x) for its in self.others) + np.arange(for_base)) % _PARTS
             none = np.zeros_like(beside, dtype=np.bool_)
             self.others.append(_Draws(beside, none, answers[2 * pairs :], part))
         return len(questions)
 
-    def _look_again(self) -> bool:
-        room = min(self.reserve, self.most - self.spent - len(self.calls))
-        return self.walks.sampling.is_function and room > 0 and self._leave_out(room, len(self.calls) + room)
-
-    def _leave_out(self, enough: int, limit: int) -> bool:
-        """Find columns that change nothing, and play without them: whether the game is another one."""
-        rows, before = self._rows(), self.columns
+    def _leave_out(self, enough: int, limit: int) -> None:
+        """Find columns that change nothing, and play without them."""
+        rows = self._rows()
         importance, rest = self._importance(rows)
-        likely = self.columns[importance > _IMPORTANT * importance.max(initial=0.0)]
-        self._find_used(rows, np.setdiff1d(likely, sorted(self.used)), limit)
-        varies = np.flatnonzero(self.law.varies)
-        by_importance = self.columns[np.argsort(-importance, kind="stable")]
-        order = np.concatenate([by_importance, np.setdiff1d(varies, self.columns)])
-        order = order[~np.isin(order, sorted(self.used))]
-        if not order.size:
-            return False
-        movers, unchanged = self._tried(rows, order, rest, enough, limit)
-        self.used |= movers
-        unused = np.setdiff1d(order, sorted(movers)) if unchanged >= min(enough, _CONFIRMED) else order[:0]
-        self.columns = np.setdiff1d(varies, unused)
-        return not np.array_equal(self.columns, before)
+        self._move_each(rows, self.columns[importance > _IMPORTANT * importance.max(initial=0.0)], limit)
+        others = np.setdiff1d(np.flatnonzero(self.law.varies), self.columns)
+        order = np.concatenate([self.columns[np.argsort(-importance, kind="stable")], others])
+        self._look(rows, order, rest, enough, limit)
+        if len(self.looked) >= _CONFIRMED:
+            self.columns = np.array(sorted(self.used), dtype=np.int64)
+        else:
+            self.columns = np.flatnonzero(self.law.varies)
 
-    def _find_used(self, rows: _Draws, columns: Ints, limit: int) -> None:
-        """Find those that change an answer, each in a separate row."""
-        count = min(columns.size, limit - len(self.calls))
-        if count < 1:
+    def _move_each(self, rows: _Draws, columns: Ints, limit: int) -> None:
+        """Find columns that change an answer when they are moved, each in a separate row."""
+        columns = np.array([j for j in columns.tolist() if j not in self.used], dtype=np.int64)
+        columns = columns[: max(0, limit - len(self.calls))]
+        if not columns.size:
             return
-        columns = columns[:count]
-        start = rows.take(self.rng.choice(np.flatnonzero(rows.part >= 0), count))
-        each = np.arange(count), columns
-        kept = start.kept.copy()
-        kept[each] = ~kept[each]
-        x = start.x.copy()
-        x[each] = np.where(kept[each], self.law.row[columns], self.law.draw(self.rng, count)[each])
-        moved = _Draws(x, kept, self._answers(x), start.part)
-        self.trials.append(moved)
-        changed = (np.abs(moved.answers - start.answers) > self._rounding(rows)).any(axis=1)
-        self.used |= set(columns[changed].tolist())
+        start = rows.take(self.rng.choice(np.flatnonzero(rows.part >= 0), columns.size))
+        moves = np.arange(self.law.row.size) == columns[:, None]
+        kept = np.where(moves, ~start.kept, start.kept)
+        to = np.where(kept, self.law.row, self.law.draw(self.rng, columns.size))
+        moved = self._moved(start, to, kept, moves)
+        self.used |= set(columns[self._differ(moved, start)].tolist())
 
-    def _rounding(self, rows: _Draws) -> Floats:
-        size = np.maximum(np.abs(rows.answers).max(axis=0), np.abs(self.prediction))
-        return np.asarray(DIFFERENCE_ROUNDING * size)
+    def _look(self, rows: _Draws, order: Ints, rest: Floats, enough: int, limit: int) -> None:
+        """Move all columns that no answer showed to matter at once, in rows that were answered.
 
-    def _tried(
-        self, rows: _Draws, candidates: Ints, rest: Floats, enough: int, limit: int
-    ) -> tuple[set[int], int]:
-        """Candidates that change answers, and in how many rows in succession the others did not.
-
-        Every other row is one of those whose ``rest`` (n,) is largest. It is 0 rows where calls run out.
+        Every other row is one of those of which ``rest`` (n,) is largest.
         """
-        rounding = self._rounding(rows)
         fresh = np.flatnonzero(rows.part >= 0)
         fresh = fresh[[x.tobytes() not in self.looked for x in rows.x[fresh]]]
         outliers, others = fresh[np.argsort(-rest[fresh], kind="stable")], self.rng.permutation(fresh)
         places = list(dict.fromkeys(np.stack([outliers, others], axis=1).ravel().tolist()))
-        used, unchanged = set[int](), 0
-        while unchanged < enough and places:
-            tested = np.array([j for j in candidates.tolist() if j not in used], dtype=np.int64)
-            count = min(_TRIED if not unchanged else enough - unchanged, len(places))
-            count = min(count, limit - len(self.calls))
-            if not tested.size or count < 1:
-                break
-            some, places = np.array(places[:count]), places[count:]
-            start = rows.take(some)
-            kept = (self.rng.random(start.x.shape) < 0.5) & self.law.varies
+        count = 1
+        while len(self.looked) < enough and places:
+            columns = np.array([j for j in order.tolist() if j not in self.used], dtype=np.int64)
+            # a change is followed to its column
+            room = limit - len(self.calls) - columns.size.bit_length()
+            if not columns.size or room < 1:
+                return
+            count = min(count, len(places), room, enough - len(self.looked))
+            start = rows.take(np.array(places[:count]))
+            kept = np.where(self.rng.random(start.x.shape) < 0.5, self.law.varies, False)
             to = np.where(kept, self.law.row, self.law.draw(self.rng, count))
-            moved = self._moved(start, to, kept, tested, np.full(count, tested.size))
-            changed = (np.abs(moved.answers - start.answers) > rounding).any(axis=1)
+            changed = self._differ(self._moved(start, to, kept, _mask(columns, kept.shape)), start)
             self.looked |= {x.tobytes() for x in start.x[~changed]}
-            unchanged = 0 if changed.any() else unchanged + count
-            movers = self._movers(start, to, kept, tested, np.flatnonzero(changed), rounding, limit)
-            if changed.any() and not movers:
-                return used, 0
-            used |= movers
-        return used, unchanged
+            changing = np.flatnonzero(changed)
+            if changing.size:
+                one = changing[:1]
+                self.used.add(self._mover(start.take(one), to[one], kept[one], columns))
+            # others are looked at again, without it
+            places = [places[i] for i in changing[1:]] + places[count:]
+            count = 1 if changing.size else 2 * count
 
-    def _moved(self, start: _Draws, to: Floats, kept: Bools, columns: Ints, steps: Ints) -> _Draws:
-        """Rows with the first ``steps`` of these columns moved, and their answers."""
-        moves = np.zeros(start.x.shape, dtype=np.bool_)
-        moves[:, columns] = np.arange(columns.size) < steps[:, None]
+    def _mover(self, start: _Draws, to: Floats, kept: Bools, columns: Ints) -> int:
+        """A column that changes the answer of one row in which all ``columns`` do together, by halves."""
+        lower, upper, low = 0, columns.size, start
+        while upper - lower > 1:
+            middle = (lower + upper) // 2
+            moved = self._moved(start, to, kept, _mask(columns[:middle], kept.shape))
+            if self._differ(moved, low).any():
+                upper = middle
+            else:
+                lower, low = middle, moved
+        return int(columns[lower])
+
+    def _moved(self, start: _Draws, to: Floats, kept: Bools, moves: Bools) -> _Draws:
+        """Rows in which columns are moved, and their answers."""
         x, its = np.where(moves, to, start.x), np.where(moves, kept, start.kept)
         # in the part of the rows that they are like
         moved = _Draws(x, its, self._answers(x), start.part)
         self.trials.append(moved)
         return moved
 
-    def _movers(
-        self, start: _Draws, to: Floats, kept: Bools, columns: Ints, at: Ints, rounding: Floats, limit: int
-    ) -> set[int]:
-        """A column for each row ``at`` these places that changes its answer, by halves."""
-        lower, upper = np.zeros(at.size, dtype=np.int64), np.full(at.size, columns.size)
-        some = start.take(at)
-        low = some.answers.copy()
-        while (open_ := upper - lower > 1).any():
-            if len(self.calls) + open_.sum() > limit:
-                return set()
-            its = np.flatnonzero(open_)
-            middle = (lower[its] + upper[its]) // 2
-            part = some.take(its)
-            moved = self._moved(part, to[at[its]], kept[at[its]], columns, middle)
-            changed = (np.abs(moved.answers - low[its]) > rounding).any(axis=1)
-            upper[its[changed]] = middle[changed]
-            lower[its[~changed]] = middle[~changed]
-            low[its[~changed]] = moved.answers[~changed]
-        return set(columns[lower].tolist())
+    def _differ(self, one: _Draws, other: _Draws) -> Bools:
+        answers = np.concatenate([both[0].answers for both in self.pairs])
+        size = np.maximum(np.abs(answers).max(axis=0), np.abs(self.prediction))
+        return np.asarray((np.abs(one.answers - other.answers) > DIFFERENCE_ROUNDING * size).any(axis=1))
 
     def _importance(self, rows: _Draws) -> tuple[Floats, Floats]:
-        """How much columns matter, (m,), and what they leave of rows, (n,)."""
-        functions, places = self._functions(rows)
-        importance, rest = np.zeros(self.columns.size), np.zeros(len(rows.x))
-        if np.ptp(rows.answers, axis=0).any():
-            values, answers = functions(rows.x, rows.kept), _scaled(rows.answers)[0]
+        """How much columns in the game matter, (m,), and what they leave of rows, (n,)."""
+        answers, importance = _scaled(rows.answers)[0], np.zeros(self.columns.size)
+        rest = answers - answers.mean(axis=0)
+        if self.columns.size and rest.any():
+            functions, places = self._functions(rows)
+            values = functions(rows.x, rows.kept)
             for fitted in SumOfPairs.fit(functions, values, answers):
                 importance[places] += fitted.importance
-                rest = np.abs(answers - fitted.predict(values)).max(axis=1)
-        return importance, rest
+                rest = answers - fitted.predict(values)
+        return importance, np.abs(rest).max(axis=1)
 
     # -- estimates -------------------------------------------------------------------------------------------
 
@@ -457,54 +424,49 @@ class _Sampled:
             functions = ColumnFunctions(self.law, self.columns[places])
         return functions, places
 
-    def _has_all(self, game: tuple[int, Ints]) -> bool:
-        """Whether its sets are of all columns that are in the game now."""
-        return bool(np.isin(self.columns, game[1]).all())
-
     def _weights(self, kept: Bools) -> Floats:
-        """a_j(S) of sets (n, m), by the mixed law of their sizes."""
+        """a_j(S) of sets (n, m), by the mixed law of all that were drawn."""
         n, m = kept.shape
-        if m < 2:
-            return np.zeros((n, m))
         sizes = kept.sum(axis=1)
-        games = [game for game in self.games if self._has_all(game)]
-        total = sum(pairs for pairs, _ in games)
-        law = sum(pairs / total * law_of_sizes(columns.size, m) for pairs, columns in games)
         inside = (sizes > 0) & (sizes < m)
-        size = np.where(inside, sizes, 1)[:, None]
-        rest = np.where(inside, m - sizes, 1)[:, None]
-        weights = np.where(kept, 1.0 / size, -1.0 / rest) / np.asarray(law)[size]
+        if not inside.any():
+            return np.zeros((n, m))
+        total = sum(pairs for pairs, _ in self.games)
+        law = np.zeros(n)
+        for pairs, columns in self.games:
+            its = np.isin(self.columns, columns)
+            sized, count = kept[:, its].sum(axis=1), int(its.sum())
+            # others are kept in half of the sets
+            shares = law_of_sizes(columns.size, count) if count else np.ones(1)
+            odds = np.log(np.maximum(shares[sized], 1e-300)) - _log_choose(count, sized)
+            law += pairs / total * np.exp(odds - (m - count) * np.log(2.0) + _log_choose(m, sizes))
+        size, rest = np.where(inside, sizes, 1)[:, None], np.where(inside, m - sizes, 1)[:, None]
+        weights = np.where(kept, 1.0 / size, -1.0 / rest) / np.where(inside, law, 1.0)[:, None]
         return np.where(inside[:, None], weights, 0.0)
 
     def estimate(self, *, is_last: bool) -> _Estimate:
         """Contributions by all answers so far."""
-        rows = self._rows()
-        answers, prediction = rows.answers, self.prediction
-        if are_complements(np.concatenate([answers, prediction[None]])):
-            rows, prediction = rows._replace(answers=answers[:, 1:]), prediction[1:]
+        rows, prediction = self._rows(), self.prediction
+        if are_complements(np.concatenate([rows.answers, prediction[None]])):
+            rows, prediction = rows._replace(answers=rows.answers[:, 1:]), prediction[1:]
         scaled, unit = _scaled(rows.answers)
-        pairs = sum(size for size, _ in self.games)
-        crossed = self._cross_fitted(rows._replace(answers=scaled))
-        self.single = self.single * unit
-        estimate = self._combined(rows, crossed, unit, prediction, pairs)
-        excess = self._with_unused(estimate).excess(self.walks.sampling.accuracy)
+        rows = rows._replace(answers=scaled)
+        crossed = self._cross_fitted(rows)
+        estimate = self._combined(rows, crossed, prediction, unit)
+        excess = estimate.excess(self.walks.sampling.accuracy)
         if is_last and excess > 1.0 and self.columns.size > 1 and "pairs" in crossed:
-            crossed |= self._with_rest(rows._replace(answers=scaled), crossed)
-            estimate = self._combined(rows, crossed, unit, prediction, pairs)
+            crossed |= self._with_rest(rows, crossed)
+            estimate = self._combined(rows, crossed, prediction, unit)
         return estimate
 
     def _cross_fitted(self, rows: _Draws) -> dict[str, _Crossed]:
-        """What each quick control leaves where it was not fitted."""
+        """Quick controls."""
         answers, m = rows.answers, self.columns.size
         parts = [rows.part == part for part in range(_PARTS)]
         levels = [answers[~out].mean(axis=0) for out in parts]
         self.single = np.zeros(answers.shape[1])
         games = [_constant(level, m) for level in levels]
-        kinds = {
-            "none": _Crossed.of(
-                parts, [answers[out] - level for out, level in zip(parts, levels, strict=True)], games
-            )
-        }
+        kinds = {"none": _Crossed.of(parts, [answers - level for level in levels], games)}
         if not m or not np.ptp(answers, axis=0).any():
             return kinds
         functions, places = self._functions(rows)
@@ -512,180 +474,149 @@ class _Sampled:
         fits = [SumOfPairs.fit(functions, values[~out], answers[~out]) for out in parts]
         self.single = fits[0][1].changes(values)
         for name, its in zip(("columns", "pairs"), zip(*fits, strict=True), strict=True):
-            predicted = [one.predict(values) for one in its]
-            rests = [answers[out] - p[out] for out, p in zip(parts, predicted, strict=True)]
-            games = [_embedded(one.game(), places, m) for one in its]
-            everywhere = [answers - p for p in predicted]
-            kinds[name] = _Crossed.of(parts, rests, games, everywhere)
+            everywhere = [answers - one.predict(values) for one in its]
+            kinds[name] = _Crossed.of(parts, everywhere, [_embedded(one.game(), places, m) for one in its])
         return kinds
 
     def _with_rest(self, rows: _Draws, crossed: dict[str, _Crossed]) -> dict[str, _Crossed]:
         """Controls of what sums of pairs leave."""
-        law, pairs = self.law, crossed["pairs"]
-        columns = self._functions(rows)[1]
-        used = self.columns[columns]
+        law, pairs, kinds = self.law, crossed["pairs"], dict[str, _Crossed]()
+        places = self._functions(rows)[1]
+        used, m = self.columns[places], self.columns.size
         parts = [rows.part == part for part in range(_PARTS)]
-        # both kinds are fitted without the first part, and the one that leaves less of it without the others
-        before = (pairs.rest[parts[0]] ** 2).sum(axis=0)
-        first: dict[str, tuple[float, Any]] = {}
-        fits: dict[str, Callable[[Floats, Floats], Any]] = {}
 
-        def fitted_to(name: str, i: int) -> Any:
-            return fits[name](rows.x[~parts[i]], pairs.everywhere[i][~parts[i]])
+        def add(name: str, predicted: Sequence[Floats], games: Sequence[Game]) -> None:
+            everywhere = [its - one for its, one in zip(pairs.everywhere, predicted, strict=True)]
+            both = [its.plus(_embedded(one, places, m)) for its, one in zip(pairs.games, games, strict=True)]
+            kinds[name] = _Crossed.of(parts, everywhere, both)
 
-        def rest_of(fitted: Any, i: int) -> Floats:
-            return np.asarray(pairs.everywhere[i][parts[i]] - fitted.predict(rows.x[parts[i]]))
+        def left_of(rest: Floats, out: Bools) -> float:
+            """Share of what sums of pairs leave of a part, of the output of which it is least."""
+            before = (pairs.rest[out] ** 2).sum(axis=0)
+            return float(((rest[out] ** 2).sum(axis=0) / np.where(before > 0, before, 1.0)).min())
 
-        def add(name: str, fit: Callable[[Floats, Floats], Any]) -> None:
-            fits[name] = fit
-            fitted = fitted_to(name, 0)
-            if fitted is not None:
-                share = (rest_of(fitted, 0) ** 2).sum(axis=0) / np.where(before > 0, before, 1.0)
-                first[name] = float(share.min()), fitted
+        def trees(i: int) -> BoostedGame | None:
+            return BoostedGame.fit(law, used, rows.x[~parts[i]], pairs.everywhere[i][~parts[i]])
 
-        def bumps(x: Floats, y: Floats) -> Bumps:
-            fitted, self.width = Bumps.fit(law, used, x, y, self.width)
-            return fitted
-
+        share, all_rows = _NEARLY_AS_GOOD, rows.part >= 0
         if bumps_fit(law, used):
-            self.width = None
-            add("bumps", bumps)
-        if law.starts.omitted is None:
-            add("trees", partial(BoostedGame.fit, law, used))
-        if not first:
-            return {}
-        best = min(first, key=lambda name: first[name][0])
-        if first[best][0] >= _NEARLY_AS_GOOD:
-            return {}
-        fitted = [first[best][1], *(fitted_to(best, i) for i in range(1, _PARTS))]
-        rests = [rest_of(its, i) for i, its in enumerate(fitted)]
-        games = [
-            game.plus(_embedded(its.game(), columns, self.columns.size))
-            for its, game in zip(fitted, pairs.games, strict=True)
-        ]
-        return {best: _Crossed.of(parts, rests, games)}
+            bumps = Bumps.without_each(law, used, rows.x, pairs.everywhere, parts)
+            add("bumps", np.split(bumps.predict(rows.x), _PARTS, axis=1), bumps.game().split(_PARTS))
+            if left_of(kinds["bumps"].rest, all_rows) < _SMOOTH:
+                return kinds
+            share = min(share, left_of(kinds["bumps"].rest, parts[0]))
+        # the first part shows whether trees are worth their time
+        first = trees(0) if law.starts.omitted is None else None
+        if first is not None and left_of(pairs.everywhere[0] - first.predict(rows.x), parts[0]) < share:
+            fits = [first, *filter(None, (trees(i) for i in range(1, _PARTS)))]
+            if len(fits) == _PARTS:
+                add("trees", [its.predict(rows.x) for its in fits], [its.game() for its in fits])
+        return kinds
 
     def _combined(
+        self, rows: _Draws, crossed: dict[str, _Crossed], prediction: Floats, unit: Floats
+    ) -> _Estimate:
+        """The same, each output by the control that leaves least."""
+        pairs, k = sum(size for size, _ in self.games), unit.size
+        drawn = 2 * pairs + sum(len(its.x) for its in self.others)
+        self.rest = np.zeros((drawn, k))
+        weights = self._weights(rows.kept[:pairs][:, self.columns])
+        each = [self._of_output(o, rows, crossed, prediction, unit, weights) for o in range(k)]
+        of_game = _Estimate(*(np.stack(numbers, axis=-1) for numbers in zip(*each, strict=True)))
+        whole = self._with_unused(of_game, rows, prediction / unit)
+        noise = self.walks.sampling.spread
+        moving = self.columns if self.columns.size else np.flatnonzero(self.law.varies)
+        estimate = _Estimate(*(numbers * unit for numbers in whole))
+        estimate.errors[moving] = np.hypot(estimate.errors[moving], noise / max(moving.size, 1))
+        return estimate._replace(base_errors=np.hypot(estimate.base_errors, noise))
+
+    def _of_output(
         self,
+        o: int,
         rows: _Draws,
         crossed: dict[str, _Crossed],
+        predictions: Floats,
         unit: Floats,
-        prediction: Floats,
-        pairs: int,
+        weights: Floats,
     ) -> _Estimate:
-        law, m, k = self.law, self.columns.size, prediction.size
-        drawn = 2 * pairs + sum(len(its.x) for its in self.others)
-        # pairs whose sets are of all columns in the game
-        sizes = [size for size, _ in self.games]
-        usable = np.flatnonzero(np.repeat([self._has_all(game) for game in self.games], sizes))
-        weights = self._weights(rows.kept[usable][:, self.columns])
+        """One output's, in units of its answers."""
+        law, (pairs, m), prediction = self.law, weights.shape, float(predictions[o] / unit[o])
+        base, base_error = self._base(o, rows, crossed, unit)
+        halves = {
+            name: 0.5 * (its.rest[:pairs, o] - its.rest[pairs : 2 * pairs, o])
+            for name, its in crossed.items()
+        }
         square = (weights**2).sum(axis=1)
-        halves = {name: 0.5 * (its.rest[usable] - its.rest[usable + pairs]) for name, its in crossed.items()}
-        parts = np.bincount(rows.part[usable], minlength=_PARTS) / max(usable.size, 1)
-        pairs = usable.size
+        name = _least({name: float(square @ half**2) for name, half in halves.items()})
+        half = halves[name]
+        self.rest[:, o] = crossed[name].rest[: len(self.rest), o]
+        shares = np.bincount(rows.part[:pairs], minlength=_PARTS) / max(pairs, 1)
+        game = crossed[name].games_of(shares, o)
+        values, alone, last = (_row_weights(law, its) @ its for its in game[1:])
+        psi = weights * half[:, None]
+        phi = values + psi.mean(axis=0) if pairs else values
+        phi = phi + (prediction - base - phi.sum()) / max(m, 1)
+        size = max(float(np.abs(rows.answers[:, o]).max()), abs(prediction))
+        phi[np.abs(phi) <= DIFFERENCE_ROUNDING * size] = 0.0
+        errors = np.hypot(_error_of_mean(psi), base_error / m) if m > 1 else np.full(m, base_error)
+        possible = (1.0 if 0.0 <= predictions[o] <= 1.0 else np.inf) / unit[o]
+        largest = float(np.abs(rows.answers[:, o] - prediction).max())
+        bound = _unlike(half, largest, possible, DIFFERENCE_ROUNDING * size)
+        errors = np.maximum(errors, bound)
+        if isinstance(law, IndependentDraws):
+            base_error = max(base_error, bound)
+        errors = np.hypot(errors, law.rounding * np.abs(phi).max(initial=0.0))
+        if (omitted := law.starts.omitted) is not None:
+            away = game.values - law.weights @ game.values
+            errors = np.hypot(errors, np.sqrt(omitted.share * (law.weights @ away**2) / omitted.effective))
+        numbers = base, base_error, phi, errors, alone + phi - values, last + phi - values
+        return _Estimate(*map(np.asarray, numbers))
+
+    def _base(self, o: int, rows: _Draws, crossed: dict[str, _Crossed], unit: Floats) -> tuple[float, float]:
+        """E f and its error, of an output, in units of its answers."""
+        law, drawn = self.law, len(self.rest)
+        if isinstance(law, OccurringDraws):
+            omitted, output = law.starts.omitted, o - unit.size
+            error = 0.0 if omitted is None else float(np.sqrt(omitted.base[output]))
+            return float(law.weights @ law.starts.answers[:, output]) / unit[o], error / unit[o]
         # rows of which nothing in the game is kept follow the law
-        at_base = np.flatnonzero(~rows.kept[:drawn, self.columns].any(axis=1))
-        scores = {name: square @ its**2 for name, its in halves.items()}
-        of_base = {name: (its.rest[at_base] ** 2).sum(axis=0) for name, its in crossed.items()}
-        result = _Estimate(*(np.zeros(k) for _ in range(2)), *(np.zeros((m, k)) for _ in range(4)))
-        self.rest = np.zeros((drawn, k))
-        rounding = DIFFERENCE_ROUNDING * np.maximum(np.abs(rows.answers).max(axis=0), np.abs(prediction))
-        for o in range(k):
-            if isinstance(law, OccurringDraws):
-                base, base_error = float(law.weights @ law.starts.answers[:, o - k]), 0.0
-            else:
-                its = crossed[_least(of_base, o)]
-                rest = its.rest[at_base, o]
-                of_part = np.bincount(rows.part[at_base], minlength=_PARTS) / len(rest)
-                mean = sum(
-                    p * float(law.weights @ game.base[:, o])
-                    for p, game in zip(of_part, its.games, strict=True)
-                )
-                base = float(mean + rest.mean()) * unit[o]
-                # what is rare may be met in other rows alone
-                every = _error_of_mean(its.rest[:drawn, o][:, None]) * np.sqrt(drawn / len(rest))
-                base_error = float(np.maximum(_error_of_mean(rest[:, None]), every)[0]) * unit[o]
-            name = _least(scores, o)
-            self.rest[:, o] = crossed[name].rest[:drawn, o] * unit[o]
-            half, games = halves[name][:, o], crossed[name].games
-            psi = weights * half[:, None]
-            values, alone, last = (
-                sum(
-                    p * np.tensordot(_row_weights(law, getattr(game, which)), getattr(game, which)[..., o], 1)
-                    for p, game in zip(parts, games, strict=True)
-                )
-                * unit[o]
-                for which in ("values", "alone", "last")
-            )
-            phi = values + psi.mean(axis=0) * unit[o] if pairs else values
-            phi = phi + (prediction[o] - base - phi.sum()) / max(m, 1)
-            phi[np.abs(phi) <= rounding[o]] = 0.0
-            errors = (
-                np.hypot(_error_of_mean(psi) * unit[o], base_error / max(m, 1))
-                if m > 1
-                else np.full(m, base_error)
-            )
-            # half a difference that few pairs have may be missed by as many
-            away = np.abs(half - np.median(half)) * unit[o]
-            unlike = int((away > rounding[o]).sum())
-            if unlike < min(ENOUGH_ANSWERS, pairs // 2):
-                largest = max(
-                    2.0 * away.max(initial=0.0), float(np.abs(rows.answers[:, o] - prediction[o]).max())
-                )
-                if largest <= rounding[o]:
-                    largest = 1.0 if 0.0 <= prediction[o] <= 1.0 else np.inf
-                bound = 3.0 / 1.96 / pairs * largest
-                errors = np.maximum(errors, bound)
-                base_error = max(base_error, bound) if isinstance(law, IndependentDraws) else base_error
-            errors = np.hypot(errors, law.rounding * np.abs(phi).max(initial=0.0))
-            omitted = law.starts.omitted
-            if omitted is not None:
-                rows_phi = (
-                    sum(p * game.values[..., o] for p, game in zip(parts, games, strict=True)) * unit[o]
-                )
-                away = rows_phi - law.weights @ rows_phi
-                variance = omitted.share * (law.weights @ away**2) / omitted.effective
-                errors = np.hypot(errors, np.sqrt(variance))
-                base_error = float(np.hypot(base_error, np.sqrt(omitted.base[o - k])))
-            result.base[o], result.base_errors[o] = base, base_error
-            result.values[:, o], result.errors[:, o] = phi, errors
-            result.alone[:, o], result.last[:, o] = alone + phi - values, last + phi - values
-        return result
+        its = np.flatnonzero(~rows.kept[:drawn, self.columns].any(axis=1))
+        name = _least({name: float((one.rest[its, o] ** 2).sum()) for name, one in crossed.items()})
+        rest = crossed[name].rest[:drawn, o]
+        shares = np.bincount(rows.part[its], minlength=_PARTS) / its.size
+        mean = float(law.weights @ crossed[name].games_of(shares, o).base)
+        # what is rare may be met in other rows alone
+        every = float(_error_of_mean(rest[:, None])[0]) * np.sqrt(drawn / its.size)
+        return mean + float(rest[its].mean()), max(float(_error_of_mean(rest[its, None])[0]), every)
 
-    def _with_unused(self, result: _Estimate) -> _Estimate:
+    def _with_unused(self, of_game: _Estimate, rows: _Draws, prediction: Floats) -> _Estimate:
         """The same for all columns."""
-        d, k = self.law.row.size, result.base.size
-        values, errors, alone, last = (np.zeros((d, k)) for _ in range(4))
+        d, k = self.law.row.size, of_game.base.size
         unused = np.setdiff1d(np.flatnonzero(self.law.varies), self.columns)
-        errors[unused] = self._unseen(unused) if self.columns.size else result.base_errors
-        for total, its in (
-            (values, result.values),
-            (errors, result.errors),
-            (alone, result.alone),
-            (last, result.last),
-        ):
-            total[self.columns] = its
-        noise = self.walks.sampling.spread
-        moving = self.columns if self.columns.size else unused
-        errors[moving] = np.hypot(errors[moving], noise / max(moving.size, 1))
-        return _Estimate(result.base, np.hypot(result.base_errors, noise), values, errors, alone, last)
+        whole = _Estimate(of_game.base, of_game.base_errors, *(np.zeros((d, k)) for _ in range(4)))
+        for numbers, its in zip(whole[2:], of_game[2:], strict=True):
+            numbers[self.columns] = its
+        if unused.size:
+            unseen = self._unseen(unused, rows, prediction) if self.columns.size else of_game.base_errors
+            whole.errors[unused] = unseen
+        return whole
 
-    def _unseen(self, unused: Ints) -> Floats:
+    def _unseen(self, unused: Ints, rows: _Draws, prediction: Floats) -> Floats:
         """Errors (u, k) of columns that were left out: what they may change in rows that tell nothing of it.
 
         Nothing of size A happened in a row that was looked at, nor where the control leaves less than half of
         A, unless what it leaves otherwise makes up for it. So many rows bound the share in which it happens.
         """
-        rows, k = self._rows(), self.rest.shape[1]
-        x, answers = rows.x[: len(self.rest)], rows.answers[:, -k:]
-        drawn = (~same(x[:, unused], self.law.row[unused])).mean(axis=0)[:, None]
+        x, answers = rows.x[: len(self.rest)], np.abs(rows.answers)
+        moved = (~same(x[:, unused], self.law.row[unused])).mean(axis=0)
+        met = np.minimum(moved, 1.0 - moved)[:, None, None]
         is_looked = np.array([row.tobytes() in self.looked for row in x])
         rests = np.sort(np.abs(self.rest[~is_looked]), axis=0)
         count = np.arange(len(rests))[:, None] ** 2 / max(len(rests), 1)
-        largest = np.minimum(self.single, np.abs(answers - self.prediction[-k:]).max(axis=0))
-        sizes = np.concatenate([np.minimum(2.0 * rests, np.abs(answers).max(axis=0) * 2.0), largest[None]])
+        largest = np.minimum(self.single, np.abs(rows.answers[: len(x)] - prediction).max(axis=0))
+        sizes = np.concatenate([np.minimum(2.0 * rests, 2.0 * answers.max(axis=0)), largest[None]])
         counts = np.concatenate([count, [[len(rests)]]])
-        bounds = sizes / np.maximum(is_looked.sum() + drawn[:, :, None] * counts, 1.0)
+        bounds = sizes / np.maximum(len(self.looked) + met * counts, 1.0)
         return np.asarray(3.0 / 1.96 * bounds.max(axis=1))
 
     def _result(self, estimate: _Estimate) -> RowContributions:
@@ -701,6 +632,20 @@ class _Sampled:
         )
         account = RowContributions(*(np.asarray(number)[None] for number in numbers))
         return account if estimate.base.size == self.prediction.size else account.with_complement()
+
+
+def _unlike(half: Floats, largest: float, possible: float, rounding: float) -> float:
+    """Bound of what pairs may have missed: half a difference that few pairs have may be missed by as many."""
+    away = np.abs(half - np.median(half)) if half.size else half
+    if int((away > rounding).sum()) >= min(ENOUGH_ANSWERS, half.size // 2):
+        return 0.0
+    largest = max(2.0 * away.max(initial=0.0), largest)
+    return 3.0 / 1.96 / half.size * (largest if largest > rounding else possible)
+
+
+def _mask(columns: Ints, shape: tuple[int, ...]) -> Bools:
+    """Which columns are among these, for each row."""
+    return np.broadcast_to(np.isin(np.arange(shape[1]), columns), shape)
 
 
 def _scaled(answers: Floats) -> tuple[Floats, Floats]:
@@ -732,10 +677,10 @@ def _embedded(game: Game, places: Ints, m: int) -> Game:
     return Game(game.base, *map(whole, game[1:]))
 
 
-def _least(scores: dict[str, Floats], output: int) -> str:
+def _least(scores: dict[str, float]) -> str:
     name, *others = scores
     for other in others:
-        if scores[other][output] < _NEARLY_AS_GOOD * scores[name][output]:
+        if scores[other] < _NEARLY_AS_GOOD * scores[name]:
             name = other
     return name
 

@@ -61,8 +61,8 @@ from limes._shapley.exact import RowContributions, exact_contributions
 from limes._shapley.game_controls import IndependentDraws, OccurringDraws
 from limes._shapley.interventional import Interventional
 from limes._shapley.permutations import ControlVariates, PermutationSampler
-from limes._shapley.set_sampler import Before, SetSampler
-from limes._shapley.starts import OccurringStarts, ProductStarts
+from limes._shapley.set_sampler import SetSampler
+from limes._shapley.starts import DrawnStarts, OccurringStarts, ProductStarts
 from limes._threads import LRUCache
 from limes.designs._column import SpreadColumn
 from limes.designs._marginals import BinCells
@@ -486,7 +486,7 @@ class TableFits(_Accounts):
             return [None] * len(rows) if margins is None else [ControlVariates(its) for its in margins]
         return [None] * len(rows)
 
-    def _pooled(self, row: int) -> Before | None:
+    def _pooled(self, row: int) -> DrawnStarts | None:
         """The pool of a row's coefficients, whatever other rows needed."""
         if not self.rests_on_pool or not isinstance(self.sampling, PooledExpectation):
             return None
@@ -494,7 +494,7 @@ class TableFits(_Accounts):
         if not size:
             return None
         rows = self.sampling.pool.rows(size)
-        return Before(rows.x, rows.answers)
+        return DrawnStarts(rows.x, rows.answers)
 
     @property
     def has_exact(self) -> bool:

@@ -234,7 +234,7 @@ class Calls:
         is_function: bool = True,
     ) -> None:
         self._predict = predict
-        self._batch_size = batch_size
+        self.batch_size = batch_size
         self._retry = retry
         self._is_function = is_function
         # called with the number of rows of every batch that was predicted
@@ -255,7 +255,7 @@ class Calls:
         keys = _keys(x, counted)
         missing = list({key: i for i, key in enumerate(keys) if key not in self._cache}.items())
         while missing:
-            batch, missing = missing[: self._batch_size], missing[self._batch_size :]
+            batch, missing = missing[: self.batch_size], missing[self.batch_size :]
             predictions = with_retries(self._predict, x[[i for _, i in batch]], self._retry)
             self._cache.update(zip((key for key, _ in batch), predictions, strict=True))
             self.on_progress(len(batch))
@@ -275,18 +275,18 @@ class Calls:
         return np.array([self._cache[key] for key in keys])
 
 
-class PacedCalls(Calls):
-    """Batches of a function take about a second at most, once a small one has shown its speed."""
+def paced_calls(predict: Callable[[Floats], Floats], *, batch_size: int, **options: Any) -> Calls:
+    """Calls of a function whose batches take about a second at most, once a small one has shown its speed."""
 
-    def __init__(self, predict: Callable[[Floats], Floats], *, batch_size: int, **options: Any) -> None:
-        def timed(x: Floats) -> Floats:
-            began = time.perf_counter()
-            answers = predict(x)
-            seconds = max(time.perf_counter() - began, 1e-9) / len(x)
-            self._batch_size = max(1, int(min(batch_size, _SECONDS / seconds)))
-            return answers
+    def timed(x: Floats) -> Floats:
+        began = time.perf_counter()
+        answers = predict(x)
+        seconds = max(time.perf_counter() - began, 1e-9) / len(x)
+        calls.batch_size = max(1, int(min(batch_size, _SECONDS / seconds)))
+        return answers
 
-        super().__init__(timed, batch_size=min(batch_size, _FIRST_BATCH), **options)
+    calls = Calls(timed, batch_size=min(batch_size, _FIRST_BATCH), **options)
+    return calls
 
 
 def _pass_on(seen: Counter[bytes] | None, counted: Counter[bytes] | None) -> None:
