@@ -227,15 +227,13 @@ class _Sampled:
         drawn = self._draw(min(max(_FIRST, _A_COLUMN * d), int(_FIRST_SHARE * most)))
         if self.walks.sampling.is_function:
             limit = min(most - self.reserve, len(self.calls) + int(_FOR_UNUSED * most))
-            self._leave_out(_CONFIRMED, limit)
+            self._leave_out(limit)
         goal = 2 * len(self.calls)
         while True:
             room = most - self.reserve - self.spent - len(self.calls)
             count = min(goal - len(self.calls), room, _REPEATED * most - drawn)
             drawn += self._draw(count) if count > 1 else 0
             is_last = room - count < 2 or drawn >= _REPEATED * most - 1 or count <= 1
-            if is_last and self.reserve:
-                self._leave_out(most, most - self.spent)
             estimate = self.estimate(is_last=is_last)
             excess = estimate.excess(accuracy)
             if is_last or excess <= 1.0:
@@ -314,22 +312,15 @@ class _Sampled:
             self.others.append(_Draws(beside, none, answers[2 * pairs :], part))
         return len(questions)
 
-    def _leave_out(self, enough: int, limit: int) -> None:
+    def _leave_out(self, limit: int) -> None:
         """Find columns that change nothing, and play without them."""
         rows = self._rows()
         importance, rest = self._importance(rows)
         self._move_each(rows, self.columns[importance > _IMPORTANT * importance.max(initial=0.0)], limit)
-        others = np.setdiff1d(np.flatnonzero(self.law.varies), self.columns)
-        order = np.concatenate([self.columns[np.argsort(-importance, kind="stable")], others])
-        self._look(rows, order, rest, enough, limit)
-        if len(self.looked) >= _CONFIRMED:
-            self.columns = np.array(sorted(self.used), dtype=np.int64)
-        else:
-            self.columns = np.flatnonzero(self.law.varies)
+        self._look(rows, self.columns[np.argsort(-importance, kind="stable")], rest, _CONFIRMED, limit)
 
     def _move_each(self, rows: _Draws, columns: Ints, limit: int) -> None:
         """Find columns that change an answer when they are moved, each in a separate row."""
-        columns = np.array([j for j in columns.tolist() if j not in self.used], dtype=np.int64)
         columns = columns[: max(0, limit - len(self.calls))]
         if not columns.size:
             return
@@ -343,22 +334,23 @@ class _Sampled:
     def _look(self, rows: _Draws, order: Ints, rest: Floats, enough: int, limit: int) -> None:
         """Move all columns that no answer showed to matter at once, in rows that were answered.
 
-        Every other row is one of those of which ``rest`` (n,) is largest.
+        Every other row is one of those of which ``rest`` (n,) is largest. If enough rows do not change, the
+        columns leave the game.
         """
-        fresh = np.flatnonzero(rows.part >= 0)
+        fresh = np.flatnonzero(rows.part[: rest.size] >= 0)
         fresh = fresh[[x.tobytes() not in self.looked for x in rows.x[fresh]]]
         outliers, others = fresh[np.argsort(-rest[fresh], kind="stable")], self.rng.permutation(fresh)
         places = list(dict.fromkeys(np.stack([outliers, others], axis=1).ravel().tolist()))
         count = 1
         while len(self.looked) < enough and places:
-            columns = np.array([j for j in order.tolist() if j not in self.used], dtype=np.int64)
+            columns = order[~np.isin(order, [*self.used])]
             # a change is followed to its column
             room = limit - len(self.calls) - columns.size.bit_length()
             if not columns.size or room < 1:
-                return
+                break
             count = min(count, len(places), room, enough - len(self.looked))
             start = rows.take(np.array(places[:count]))
-            kept = np.where(self.rng.random(start.x.shape) < 0.5, self.law.varies, False)
+            kept = ~start.kept & self.law.varies
             to = np.where(kept, self.law.row, self.law.draw(self.rng, count))
             changed = self._differ(self._moved(start, to, kept, _mask(columns, kept.shape)), start)
             self.looked |= {x.tobytes() for x in start.x[~changed]}
@@ -366,9 +358,13 @@ class _Sampled:
             if changing.size:
                 one = changing[:1]
                 self.used.add(self._mover(start.take(one), to[one], kept[one], columns))
-            # others are looked at again, without it
-            places = [places[i] for i in changing[1:]] + places[count:]
+            # the rows are looked at again, without it
+            places = [places[i] for i in changing] + places[count:]
             count = 1 if changing.size else 2 * count
+        is_confirmed = len(self.looked) >= _CONFIRMED
+        self.columns = (
+            np.array(sorted(self.used), dtype=np.int64) if is_confirmed else np.flatnonzero(self.law.varies)
+        )
 
     def _mover(self, start: _Draws, to: Floats, kept: Bools, columns: Ints) -> int:
         """A column that changes the answer of one row in which all ``columns`` do together, by halves."""
@@ -457,7 +453,13 @@ class _Sampled:
         if is_last and excess > 1.0 and self.columns.size > 1 and "pairs" in crossed:
             crossed |= self._with_rest(rows, crossed)
             estimate = self._combined(rows, crossed, prediction, unit)
-        return estimate
+        if not is_last or not self.reserve:
+            return estimate
+        before, order = self.columns, np.flatnonzero(self.law.varies)
+        self._look(self._rows(), order, self.rest.max(axis=1), self.most, self.most - self.spent)
+        if not np.array_equal(before, self.columns):
+            return self.estimate(is_last=True)
+        return self._combined(rows, crossed, prediction, unit)
 
     def _cross_fitted(self, rows: _Draws) -> dict[str, _Crossed]:
         """Quick controls."""
@@ -549,7 +551,7 @@ class _Sampled:
         square = (weights**2).sum(axis=1)
         name = _least({name: float(square @ half**2) for name, half in halves.items()})
         half = halves[name]
-        self.rest[:, o] = crossed[name].rest[: len(self.rest), o]
+        self.rest[:, o] = np.abs(crossed[name].rest[: len(self.rest), o])
         shares = np.bincount(rows.part[:pairs], minlength=_PARTS) / max(pairs, 1)
         game = crossed[name].games_of(shares, o)
         values, alone, last = (_row_weights(law, its) @ its for its in game[1:])
@@ -611,7 +613,7 @@ class _Sampled:
         moved = (~same(x[:, unused], self.law.row[unused])).mean(axis=0)
         met = np.minimum(moved, 1.0 - moved)[:, None, None]
         is_looked = np.array([row.tobytes() in self.looked for row in x])
-        rests = np.sort(np.abs(self.rest[~is_looked]), axis=0)
+        rests = np.sort(self.rest[~is_looked], axis=0)
         count = np.arange(len(rests))[:, None] ** 2 / max(len(rests), 1)
         largest = np.minimum(self.single, np.abs(rows.answers[: len(x)] - prediction).max(axis=0))
         sizes = np.concatenate([np.minimum(2.0 * rests, 2.0 * answers.max(axis=0)), largest[None]])
