@@ -246,7 +246,9 @@ def test_games_of_controls_are_exact(kind, which):
         predict = lambda rows, keeps: fitted.predict(functions(rows, keeps))  # noqa: E731
     else:
         fitted = (
-            Bumps.fit(law, COLUMNS, x, y, None)[0] if kind == "bumps" else BoostedGame.fit(law, COLUMNS, x, y)
+            Bumps.without_each(law, COLUMNS, x, [y], [np.zeros(len(x), dtype=bool)])
+            if kind == "bumps"
+            else BoostedGame.fit(law, COLUMNS, x, y)
         )
         predict = lambda rows, keeps: fitted.predict(rows)  # noqa: E731
     game = enumerated(law, predict)

@@ -48,6 +48,9 @@ _STEADY = 0.05
 _STEPS, _NO_VARIANCE, _LEAST_NOISE = 25, 1e-7, 1e-10
 # Centres of the kernel, its widths, and rows that these are chosen by
 _CENTRES, _WIDTHS, _CHOOSING = 448, (0.6, 1.0, 1.6, 2.5), 192
+_PENALTIES = PENALTIES[2::2]
+# Trees, leaves of each, and learning rate
+_TREES = 30, 6, 0.3
 # Numbers of a table of bumps, at most
 _BUMPS = 1 << 23
 # Most columns that bumps are products of
@@ -474,10 +477,11 @@ class Bumps:
         middle, unit = _middles(law, columns)
         few = _evenly(len(x), _CHOOSING)
         scales = [unit * each * np.sqrt(columns.size) for each in _WIDTHS]
-        errors = [_left_out(_steps(x[few][:, columns], middle, its), y[few])[0] for its in scales]
-        scale = scales[int(np.argmin(errors))]
+        errors = [_errors(_steps(x[few][:, columns], middle, its), y[few]) for its in scales]
+        width, penalty = np.unravel_index(np.argmin(errors), np.shape(errors))
+        scale = scales[width]
         points = _steps(x[:, columns], middle, scale)
-        _, inverse = _left_out(points, y)
+        inverse = np.linalg.inv(_kernel(points, points) + _PENALTIES[penalty] * np.eye(len(points)))
         coef, k = inverse @ y, y.shape[1] // len(parts)
         for i, out in enumerate(parts):
             its = slice(i * k, (i + 1) * k)
@@ -490,19 +494,28 @@ class Bumps:
 
     def game(self) -> Game:
         at_row = _steps(self.law.row[None, self.columns], self.center, self.scale)
-        kept = np.exp(-0.5 * (at_row - self.centres) ** 2)
-        drawn = np.stack([self._drawn(i) for i in range(self.columns.size)], axis=2)
-        nodes, weights = np.polynomial.legendre.leggauss(max(1, -(-self.columns.size // 2)))
+        # columns first: products of neighbours are quick
+        kept = np.exp(-0.5 * (at_row - self.centres) ** 2).T[:, None]
+        drawn = np.stack([self._drawn(i) for i in range(self.columns.size)])
+        away = kept - drawn
+        nodes, shares = np.polynomial.legendre.leggauss(max(1, -(-self.columns.size // 2)))
         ends = []
         for t in (0.0, *(0.5 * (1.0 + nodes)), 1.0):
             mixed = t * kept + (1.0 - t) * drawn
-            before, after = np.ones_like(mixed), np.ones_like(mixed)
-            np.cumprod(mixed[..., :-1], axis=2, out=before[..., 1:])
-            np.cumprod(mixed[..., :0:-1], axis=2, out=after[..., 1:])
-            ends.append(np.einsum("rnm,nk->rmk", (kept - drawn) * before * after[..., ::-1], self.coef))
-        values = sum(0.5 * w * each for w, each in zip(weights, ends[1:-1], strict=True))
-        base = self.intercept + drawn.prod(axis=2) @ self.coef
+            others = np.ones_like(mixed)
+            np.cumprod(mixed[:-1], axis=0, out=others[1:])
+            others[:-1] *= np.cumprod(mixed[:0:-1], axis=0)[::-1]
+            others *= away
+            ends.append(self._over_rows(others) @ self.coef)
+        values = sum(0.5 * w * each for w, each in zip(shares, ends[1:-1], strict=True))
+        base = self.intercept + self._over_rows(drawn.prod(axis=0)[None])[:, 0] @ self.coef
         return Game(base, np.asarray(values), ends[0], ends[-1])
+
+    def _over_rows(self, numbers: Floats) -> Floats:
+        """Numbers (m, R, n) of the background's rows, (R, m, n), or their mean, if no row was left out."""
+        if self.law.starts.omitted:
+            return numbers.transpose(1, 0, 2)
+        return np.asarray(self.law.weights @ numbers)[None]
 
     def _drawn(self, i: int) -> Floats:
         def bumps(x: Floats) -> Floats:
@@ -516,15 +529,12 @@ def _evenly(count: int, most: int) -> Ints:
     return np.linspace(0, count - 1, min(count, most)).astype(np.int64)
 
 
-def _left_out(points: Floats, y: Floats) -> tuple[float, Floats]:
-    """The least mean square error of rows that are left out one by one, and (K + penalty)⁻¹ that has it."""
+def _errors(points: Floats, y: Floats) -> list[float]:
+    """Mean square errors of rows that are left out one by one, of each penalty."""
     sizes, axes = np.linalg.eigh(_kernel(points, points))
-    target, best = axes.T @ y, (np.inf, np.zeros(0))
-    for penalty in PENALTIES[2::2]:
-        inverse = 1.0 / (np.maximum(sizes, 0.0) + penalty)
-        away = axes @ (target * inverse[:, None]) / ((axes**2) @ inverse)[:, None]
-        best = min(best, (float((away**2).mean()), inverse), key=lambda its: its[0])
-    return best[0], np.asarray(axes * best[1] @ axes.T)
+    inverse = 1.0 / (np.maximum(sizes, 0.0) + np.array(_PENALTIES)[:, None])
+    away = (axes @ (inverse[:, :, None] * (axes.T @ y))) / (inverse @ (axes**2).T)[:, :, None]
+    return [float(mean) for mean in (away**2).mean(axis=(1, 2))]
 
 
 def _middles(law: GameLaw, columns: Ints) -> tuple[Floats, Floats]:
@@ -568,7 +578,7 @@ class BoostedGame:
     def fit(cls, law: GameLaw, columns: Ints, x: Floats, y: Floats) -> BoostedGame | None:
         if not columns.size:
             return None
-        trees = tree_control(None, x, y, columns)  # type: ignore[arg-type]
+        trees = tree_control(None, x, y, columns, _TREES)  # type: ignore[arg-type]
         return cls(law, columns, trees) if hasattr(trees, "forests") else None
 
     def predict(self, x: Floats) -> Floats:

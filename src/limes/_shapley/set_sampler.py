@@ -22,8 +22,9 @@ of the variance at 30 columns. Of the pair's products of columns, pairs of colum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -341,7 +342,7 @@ class _Sampled:
         fresh = fresh[[x.tobytes() not in self.looked for x in rows.x[fresh]]]
         outliers, others = fresh[np.argsort(-rest[fresh], kind="stable")], self.rng.permutation(fresh)
         places = list(dict.fromkeys(np.stack([outliers, others], axis=1).ravel().tolist()))
-        count = 1
+        count, draws = 1, self._drawn_rows()
         while len(self.looked) < enough and places:
             columns = order[~np.isin(order, [*self.used])]
             # a change is followed to its column
@@ -351,7 +352,7 @@ class _Sampled:
             count = min(count, len(places), room, enough - len(self.looked))
             start = rows.take(np.array(places[:count]))
             kept = ~start.kept & self.law.varies
-            to = np.where(kept, self.law.row, self.law.draw(self.rng, count))
+            to = np.where(kept, self.law.row, np.array([*islice(draws, count)]))
             changed = self._differ(self._moved(start, to, kept, _mask(columns, kept.shape)), start)
             self.looked |= {x.tobytes() for x in start.x[~changed]}
             changing = np.flatnonzero(changed)
@@ -365,6 +366,10 @@ class _Sampled:
         self.columns = (
             np.array(sorted(self.used), dtype=np.int64) if is_confirmed else np.flatnonzero(self.law.varies)
         )
+
+    def _drawn_rows(self) -> Iterator[Floats]:
+        while True:
+            yield from self.law.draw(self.rng, _MOST_LAST_LOOK)
 
     def _mover(self, start: _Draws, to: Floats, kept: Bools, columns: Ints) -> int:
         """A column that changes the answer of one row in which all ``columns`` do together, by halves."""
@@ -396,8 +401,7 @@ class _Sampled:
         answers, importance = _scaled(rows.answers)[0], np.zeros(self.columns.size)
         rest = answers - answers.mean(axis=0)
         if self.columns.size and rest.any():
-            functions, places = self._functions(rows)
-            values = functions(rows.x, rows.kept)
+            functions, values, places = self._functions(rows)
             for fitted in SumOfPairs.fit(functions, values, answers):
                 importance[places] += fitted.importance
                 rest = answers - fitted.predict(values)
@@ -411,14 +415,15 @@ class _Sampled:
         many = [*sides[0], *sides[1], *self.others, *self.trials, *self.before]
         return _Draws.joined(many, self.law.row.size, self.prediction.size)
 
-    def _functions(self, rows: _Draws) -> tuple[ColumnFunctions, Ints]:
-        """Functions of the columns in the game, or of those that answers follow most, and their places."""
+    def _functions(self, rows: _Draws) -> tuple[ColumnFunctions, Floats, Ints]:
+        """Functions of the columns in the game, or of those that answers follow most; values, and places."""
         functions = ColumnFunctions(self.law, self.columns)
         values = functions(rows.x, rows.kept)
         places = likely_columns(values, functions.column, rows.answers)
         if places.size < self.columns.size:
             functions = ColumnFunctions(self.law, self.columns[places])
-        return functions, places
+            values = functions(rows.x, rows.kept)
+        return functions, values, places
 
     def _weights(self, kept: Bools) -> Floats:
         """a_j(S) of sets (n, m), by the mixed law of all that were drawn."""
@@ -447,11 +452,11 @@ class _Sampled:
             rows, prediction = rows._replace(answers=rows.answers[:, 1:]), prediction[1:]
         scaled, unit = _scaled(rows.answers)
         rows = rows._replace(answers=scaled)
-        crossed = self._cross_fitted(rows)
+        crossed, places = self._cross_fitted(rows)
         estimate = self._combined(rows, crossed, prediction, unit)
         excess = estimate.excess(self.walks.sampling.accuracy)
         if is_last and excess > 1.0 and self.columns.size > 1 and "pairs" in crossed:
-            crossed |= self._with_rest(rows, crossed)
+            crossed |= self._with_rest(rows, crossed["pairs"], places)
             estimate = self._combined(rows, crossed, prediction, unit)
         if not is_last or not self.reserve:
             return estimate
@@ -461,8 +466,8 @@ class _Sampled:
             return self.estimate(is_last=True)
         return self._combined(rows, crossed, prediction, unit)
 
-    def _cross_fitted(self, rows: _Draws) -> dict[str, _Crossed]:
-        """Quick controls."""
+    def _cross_fitted(self, rows: _Draws) -> tuple[dict[str, _Crossed], Ints]:
+        """Quick controls, and the places of the columns that they are of."""
         answers, m = rows.answers, self.columns.size
         parts = [rows.part == part for part in range(_PARTS)]
         levels = [answers[~out].mean(axis=0) for out in parts]
@@ -470,21 +475,18 @@ class _Sampled:
         games = [_constant(level, m) for level in levels]
         kinds = {"none": _Crossed.of(parts, [answers - level for level in levels], games)}
         if not m or not np.ptp(answers, axis=0).any():
-            return kinds
-        functions, places = self._functions(rows)
-        values = functions(rows.x, rows.kept)
+            return kinds, np.arange(0)
+        functions, values, places = self._functions(rows)
         fits = [SumOfPairs.fit(functions, values[~out], answers[~out]) for out in parts]
         self.single = fits[0][1].changes(values)
         for name, its in zip(("columns", "pairs"), zip(*fits, strict=True), strict=True):
             everywhere = [answers - one.predict(values) for one in its]
             kinds[name] = _Crossed.of(parts, everywhere, [_embedded(one.game(), places, m) for one in its])
-        return kinds
+        return kinds, places
 
-    def _with_rest(self, rows: _Draws, crossed: dict[str, _Crossed]) -> dict[str, _Crossed]:
+    def _with_rest(self, rows: _Draws, pairs: _Crossed, places: Ints) -> dict[str, _Crossed]:
         """Controls of what sums of pairs leave."""
-        law, pairs, kinds = self.law, crossed["pairs"], dict[str, _Crossed]()
-        places = self._functions(rows)[1]
-        used, m = self.columns[places], self.columns.size
+        law, kinds, used, m = self.law, dict[str, _Crossed](), self.columns[places], self.columns.size
         parts = [rows.part == part for part in range(_PARTS)]
 
         def add(name: str, predicted: Sequence[Floats], games: Sequence[Game]) -> None:
@@ -492,25 +494,25 @@ class _Sampled:
             both = [its.plus(_embedded(one, places, m)) for its, one in zip(pairs.games, games, strict=True)]
             kinds[name] = _Crossed.of(parts, everywhere, both)
 
-        def left_of(rest: Floats, out: Bools) -> float:
-            """Share of what sums of pairs leave of a part, of the output of which it is least."""
+        def shares(rest: Floats, out: Bools) -> Floats:
+            """Of what sums of pairs leave of some rows, (k,)."""
             before = (pairs.rest[out] ** 2).sum(axis=0)
-            return float(((rest[out] ** 2).sum(axis=0) / np.where(before > 0, before, 1.0)).min())
+            return np.asarray((rest[out] ** 2).sum(axis=0) / np.where(before > 0, before, 1.0))
 
         def trees(i: int) -> BoostedGame | None:
             return BoostedGame.fit(law, used, rows.x[~parts[i]], pairs.everywhere[i][~parts[i]])
 
-        share, all_rows = _NEARLY_AS_GOOD, rows.part >= 0
+        most = np.full(rows.answers.shape[1], _NEARLY_AS_GOOD)
         if bumps_fit(law, used):
             bumps = Bumps.without_each(law, used, rows.x, pairs.everywhere, parts)
             add("bumps", np.split(bumps.predict(rows.x), _PARTS, axis=1), bumps.game().split(_PARTS))
-            if left_of(kinds["bumps"].rest, all_rows) < _SMOOTH:
+            if (shares(kinds["bumps"].rest, rows.part >= 0) < _SMOOTH).all():
                 return kinds
-            share = min(share, left_of(kinds["bumps"].rest, parts[0]))
+            most = np.minimum(most, shares(kinds["bumps"].rest, parts[0]))
         # the first part shows whether trees are worth their time
         first = trees(0) if law.starts.omitted is None else None
-        if first is not None and left_of(pairs.everywhere[0] - first.predict(rows.x), parts[0]) < share:
-            fits = [first, *filter(None, (trees(i) for i in range(1, _PARTS)))]
+        if first and (shares(pairs.everywhere[0] - first.predict(rows.x), parts[0]) < most).any():
+            fits = [first, *filter(None, map(trees, range(1, _PARTS)))]
             if len(fits) == _PARTS:
                 add("trees", [its.predict(rows.x) for its in fits], [its.game() for its in fits])
         return kinds
