@@ -317,17 +317,20 @@ def in_words(seconds: float) -> str:
 
 def price(seconds: float, a_row: int) -> str:
     """What calls take, and what fewer would; errors fall with the square root of the number of calls."""
-    fewer = a_row // _CHEAPER
     if seconds < _PRICED:
         return ""
-    more = f"; {in_words(seconds / _CHEAPER)} with max_calls={fewer}, where errors are about twice as large"
+    fewer = a_row // _CHEAPER // 100 * 100
+    less = in_words(seconds * fewer / a_row)
+    more = f"; {less} with max_calls={fewer}, where errors are about twice as large"
     return f"up to about {in_words(seconds)}{more if fewer >= _FEWEST_CALLS else ''}"
 
 
 def _bar(
     total: int, unit: str = "rows", a_row: int = 0, /, *, shown: bool
 ) -> AbstractContextManager[Callable[[int], object]]:
-    return _drawn(total, unit, a_row) if shown and total > 1 else nullcontext(lambda _: None)
+    # a log needs none of one row
+    is_shown = shown and total > 1 and (total > a_row or bars_are_live())
+    return _drawn(total, unit, a_row) if is_shown else nullcontext(lambda _: None)
 
 
 @contextmanager

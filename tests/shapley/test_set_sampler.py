@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from math import comb
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from internals import (
     SumOfPairs,
     group_regression,
     law_of_sizes,
+    weights_of_sets,
 )
 from limes.exceptions import InputError
 
@@ -272,6 +274,50 @@ def test_the_law_of_sizes_is_that_of_drawn_sets(columns, m):
     drawn = rng.hypergeometric(m, columns - m, sizes) if m < columns else sizes
     seen = np.bincount(drawn, minlength=m + 1) / drawn.size
     np.testing.assert_allclose(seen, law, atol=0.02)
+
+
+@pytest.mark.parametrize("now", [[0, 1, 2, 3, 4], [0, 2], [0, 2, 3], [4]])
+def test_weights_make_contributions_of_sets_of_all_games(now):
+    """Sums over all sets, by the law that they are drawn by, are Shapley values, but for what all share."""
+    games = [(30, np.arange(5)), (10, np.array([0, 1, 2])), (20, np.array([0, 2])), (5, np.arange(0))]
+    sets = np.array(list(np.ndindex(*(2,) * 5)), dtype=bool)
+    law = np.zeros(len(sets))
+    for pairs, its in games:
+        sizes, m = sets[:, its].sum(axis=1), its.size
+        of_size = [1.0 / np.sqrt(s * (m - s)) if 0 < s < m else 0.0 for s in range(m + 1)] if m else [1.0]
+        each = np.array([of_size[s] / sum(of_size) / comb(m, s) for s in sizes])
+        law += pairs / 65 * each * 0.5 ** (5 - m)
+    assert law.sum() == pytest.approx(1.0)
+    columns = np.array(now)
+    worth = np.random.default_rng(0).normal(size=(2,) * columns.size)
+    game = np.empty(worth.shape, dtype=object)
+    for kept in np.ndindex(*worth.shape):
+        game[kept] = np.array([worth[kept]])
+    phi, values = shapley(game)[0][:, 0], worth[tuple(sets[:, columns].T.astype(int))]
+    others = worth[tuple(~sets[:, columns].T * 1)]
+    sums = law @ (weights_of_sets(sets, columns, games) * 0.5 * (values - others)[:, None])
+    np.testing.assert_allclose(sums - sums.mean(), phi - phi.mean(), atol=1e-12)
+
+
+def test_bumps_without_a_part_are_those_of_a_fit_without_it():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(120, FEW))
+    part = np.arange(120) % 3
+    parts = [part == 0, part == 1, np.zeros(120, dtype=bool)]
+    targets = [np.sin(x[:, :1]) + x[:, 1:2] * i for i in range(3)]
+    bumps = Bumps.without_each(next(laws()), COLUMNS, x, targets, parts)
+    assert len(bumps.centres) == 120
+    squares = ((bumps.centres[:, None] - bumps.centres) ** 2).sum(axis=2)
+    kernel, penalties = np.exp(-0.5 * squares), []
+    for i, out in enumerate(parts):
+        coef, rest = bumps.coef[:, i], targets[i][:, 0] - targets[i][~out].mean()
+        np.testing.assert_allclose(coef[out], 0.0, atol=1e-9)
+        # (K + penalty) coef = y
+        away = (rest - kernel @ coef)[~out]
+        penalties.append(away @ coef[~out] / (coef[~out] @ coef[~out]))
+        np.testing.assert_allclose(away, penalties[-1] * coef[~out], atol=1e-8)
+    assert penalties[0] > 0
+    np.testing.assert_allclose(penalties, penalties[0], rtol=1e-5)
 
 
 def test_groups_that_explain_nothing_get_no_coefficients():

@@ -12,12 +12,14 @@ of the variance at 30 columns. Of the pair's products of columns, pairs of colum
 - *Control* (``game_controls.py``): fitted to all answers but those of one part of the rows, from which it is
   subtracted, part by part; the one that leaves the least variance is chosen.
 - *Base*: E g + the mean of f - g over rows of the law. The part of an error that it has is shared by columns.
-- *Columns that change nothing*: columns that answers follow are moved in a separate row each. All that do
-  not change it are drawn anew at once in rows that were answered, every other one a row of which the control
-  leaves much; where an answer changes, halves are drawn anew, until the column is found. Where answers in
-  succession stay the same, the columns leave the game, and are drawn on both sides of all further pairs; the
-  last calls look again, at the rows of which the control leaves most. Their contribution is 0, and its error
-  the largest p A that no row tells against: p of the rule of three, an effect A in a share p of rows.
+- *Columns that change nothing*: columns that answers follow are moved in a separate row each. All others are
+  moved at once, from kept to drawn and back, in rows that were answered, every other one a row of which the
+  control leaves much; where an answer changes, halves are moved, until the column is found. Once
+  `_CONFIRMED` rows do not change, the columns leave the game, and are kept in half of all further sets. The
+  last calls look again, at the rows of which the control leaves most; a column that changes one comes back,
+  with all pairs, as q is the mixture of all laws that sets were drawn by. The contribution of the others is
+  0, and its error the largest p A that no row tells against: p of the rule of three, an effect A in a share
+  p of rows.
 """
 
 from __future__ import annotations
@@ -362,10 +364,8 @@ class _Sampled:
             # the rows are looked at again, without it
             places = [places[i] for i in changing] + places[count:]
             count = 1 if changing.size else 2 * count
-        is_confirmed = len(self.looked) >= _CONFIRMED
-        self.columns = (
-            np.array(sorted(self.used), dtype=np.int64) if is_confirmed else np.flatnonzero(self.law.varies)
-        )
+        of_used = np.isin(np.arange(self.law.row.size), [*self.used])
+        self.columns = np.flatnonzero(of_used if len(self.looked) >= _CONFIRMED else self.law.varies)
 
     def _drawn_rows(self) -> Iterator[Floats]:
         while True:
@@ -393,7 +393,7 @@ class _Sampled:
 
     def _differ(self, one: _Draws, other: _Draws) -> Bools:
         answers = np.concatenate([both[0].answers for both in self.pairs])
-        size = np.maximum(np.abs(answers).max(axis=0), np.abs(self.prediction))
+        size = np.maximum(np.abs(answers).max(axis=0, initial=0.0), np.abs(self.prediction))
         return np.asarray((np.abs(one.answers - other.answers) > DIFFERENCE_ROUNDING * size).any(axis=1))
 
     def _importance(self, rows: _Draws) -> tuple[Floats, Floats]:
@@ -424,26 +424,6 @@ class _Sampled:
             functions = ColumnFunctions(self.law, self.columns[places])
             values = functions(rows.x, rows.kept)
         return functions, values, places
-
-    def _weights(self, kept: Bools) -> Floats:
-        """a_j(S) of sets (n, m), by the mixed law of all that were drawn."""
-        n, m = kept.shape
-        sizes = kept.sum(axis=1)
-        inside = (sizes > 0) & (sizes < m)
-        if not inside.any():
-            return np.zeros((n, m))
-        total = sum(pairs for pairs, _ in self.games)
-        law = np.zeros(n)
-        for pairs, columns in self.games:
-            its = np.isin(self.columns, columns)
-            sized, count = kept[:, its].sum(axis=1), int(its.sum())
-            # others are kept in half of the sets
-            shares = law_of_sizes(columns.size, count) if count else np.ones(1)
-            odds = np.log(np.maximum(shares[sized], 1e-300)) - _log_choose(count, sized)
-            law += pairs / total * np.exp(odds - (m - count) * np.log(2.0) + _log_choose(m, sizes))
-        size, rest = np.where(inside, sizes, 1)[:, None], np.where(inside, m - sizes, 1)[:, None]
-        weights = np.where(kept, 1.0 / size, -1.0 / rest) / np.where(inside, law, 1.0)[:, None]
-        return np.where(inside[:, None], weights, 0.0)
 
     def estimate(self, *, is_last: bool) -> _Estimate:
         """Contributions by all answers so far."""
@@ -524,7 +504,7 @@ class _Sampled:
         pairs, k = sum(size for size, _ in self.games), unit.size
         drawn = 2 * pairs + sum(len(its.x) for its in self.others)
         self.rest = np.zeros((drawn, k))
-        weights = self._weights(rows.kept[:pairs][:, self.columns])
+        weights = weights_of_sets(rows.kept[:pairs], self.columns, self.games)
         each = [self._of_output(o, rows, crossed, prediction, unit, weights) for o in range(k)]
         of_game = _Estimate(*(np.stack(numbers, axis=-1) for numbers in zip(*each, strict=True)))
         whole = self._with_unused(of_game, rows, prediction / unit)
@@ -710,10 +690,31 @@ def _sets(rng: np.random.Generator, count: int, m: int) -> Bools:
     return np.asarray(ranks < np.clip(sizes, 1, m - 1)[:, None])
 
 
+def weights_of_sets(kept: Bools, columns: Ints, games: Sequence[tuple[int, Ints]]) -> Floats:
+    """a_j(S) of sets (n, d), for the m columns in the game, (n, m).
+
+    Sets were drawn in games: a number of pairs, and the columns that sizes were drawn for, of which there are
+    two or more, or none. All others were kept in half of the sets.
+    """
+    kept = kept[:, columns]
+    n, m = kept.shape
+    sizes = kept.sum(axis=1)
+    inside = (sizes > 0) & (sizes < m)
+    law, total = np.zeros(n), sum(pairs for pairs, _ in games)
+    for pairs, its in games:
+        members = np.isin(columns, its)
+        count, sized = int(members.sum()), kept[:, members].sum(axis=1)
+        shares = law_of_sizes(its.size, count) if count else np.ones(1)
+        # of sets of a size, beside uniform sets
+        odds = _log_choose(m, sizes) - _log_choose(count, sized) - (m - count) * np.log(2.0)
+        law += pairs / max(total, 1) * shares[sized] * np.exp(odds)
+    size, rest = np.where(inside, sizes, 1)[:, None], np.where(inside, m - sizes, 1)[:, None]
+    weights = np.where(kept, 1.0 / size, -1.0 / rest) / np.where(inside, law, 1.0)[:, None]
+    return np.where(inside[:, None], weights, 0.0)
+
+
 def law_of_sizes(columns: int, m: int) -> Floats:
     """P(|S| = 0, ..., m) of the m columns in the game, of sets of all ``columns``."""
-    if columns < 2:
-        return np.full(m + 1, 1.0 / (m + 1))
     s = np.arange(1, columns)
     share = 1.0 / np.sqrt(s * (columns - s))
     share /= share.sum()
