@@ -81,26 +81,33 @@ def test_intervals_cover_and_columns_that_change_nothing_have_small_errors(name)
     assert np.mean(covered) >= 0.93
     # of a few bases
     assert np.mean(base) >= 0.93 - 2.5 * np.sqrt(0.07 * 0.93 / len(base))
-    if name == "products" and np.median(unused) >= 0.1:
-        pytest.xfail("stated errors of unused columns are above a tenth of the largest contribution")
+    # around this row a jump of ten in 2 % of the rows makes contributions of 0.3
+    assert np.median(unused) < (0.2 if name == "rare" else 0.1)
     # what a control cannot follow leaves larger errors
     if name not in ("interactions alone", "rare", "steps"):
-        assert np.median(unused) < 0.1
         assert np.sqrt(np.mean(squares)) < 0.05 * largest
 
 
-def test_a_column_that_matters_in_one_row_of_a_hundred_is_covered():
-    """It is taken for one that changes nothing, more often than not."""
-    rare = X[:, 3] > np.sort(X[:, 3])[-4]
-    edge = X[rare, 3].min()
-    f = lambda x: x[:, 0] + x[:, 2] + 5.0 * (x[:, 3] >= edge)  # noqa: E731
-    phi, covered, errors = -5.0 * rare.mean(), [], []
+@pytest.mark.parametrize(
+    ("size", "shares"), [(5.0, [0.01]), (3.0, [0.17, 0.17]), (10.0, [0.17, 0.17])], ids=str
+)
+def test_what_acts_in_few_rows_is_covered(size, shares):
+    """Columns that are taken for ones that change nothing, more often than not, or matter together alone."""
+    columns = np.array([2, 3])[: len(shares)]
+    edges = np.array([np.quantile(X[:, j], 1.0 - share) for j, share in zip(columns, shares, strict=True)])
+    acts = X[:, columns] > edges
+    game = np.empty((2,) * len(shares), dtype=object)
+    for kept in np.ndindex(*game.shape):
+        game[kept] = np.array([size * np.where(kept, acts[3], acts.mean(axis=0)).prod()])
+    phi, covered, errors = shapley(game)[0][:, 0], [], []
+    f = lambda x: x[:, 0] + x[:, 5] + size * (x[:, columns] > edges).all(axis=1)  # noqa: E731
     for seed in range(repeats(24, 12)):
         account = explained(f, rng=seed).contributions(ROW[None], progress=False).contributions
-        error = account.standard_errors[0, 3]
-        covered.append(abs(account.values[0, 3] - phi) <= 1.96 * error)
-        errors.append(error)
-    assert np.mean(covered) >= 0.75
+        its = account.standard_errors[0, columns]
+        covered.append(np.abs(account.values[0, columns] - phi) <= 1.96 * its)
+        errors.append(its.max())
+    # both columns of a pair are covered or not together
+    assert np.mean(covered) >= 0.93 - 2.5 * np.sqrt(0.07 * 0.93 / len(covered))
     assert max(errors) < 1.0
 
 
