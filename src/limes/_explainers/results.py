@@ -140,7 +140,7 @@ def _bar_of_calls(progress: Progress, fits: Any) -> Progress:
     def bar(total: int, unit: str = CALLS, calls: int = a_row, /) -> Iterator[Callable[[int], object]]:
         del unit
         with progress(total * calls, CALLS, calls) as advance:
-            tally, rows, unneeded = AnswerCount(advance), 0, 0
+            tally, rows, unneeded = _Advancing(advance), 0, 0
 
             def finished(count: int) -> None:
                 nonlocal rows, unneeded
@@ -153,6 +153,18 @@ def _bar_of_calls(progress: Progress, fits: Any) -> Progress:
                 yield finished
 
     return bar
+
+
+class _Advancing(AnswerCount):
+    """Counts answers with a bar."""
+
+    def __init__(self, advance: Callable[[int], object]) -> None:
+        super().__init__()
+        self._advance = advance
+
+    def add(self, rows: int) -> None:
+        super().add(rows)
+        self._advance(rows)
 
 
 def without_coefficients(explanation: Explanation) -> Explanation:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
@@ -13,13 +13,11 @@ class AnswerCount:
     """Counts the rows that models answer while it is ``counting``.
 
     It may count several times, and in several threads; one that is counted inside another is in both.
-    Whatever shows progress is called with the rows of every answer.
     """
 
-    def __init__(self, on_answers: Callable[[int], object] = lambda _: None) -> None:
+    def __init__(self) -> None:
         self.rows = 0
         self._lock = Lock()
-        self._on_answers = on_answers
 
     @contextmanager
     def counting(self) -> Iterator[AnswerCount]:
@@ -33,7 +31,6 @@ class AnswerCount:
     def add(self, rows: int) -> None:
         with self._lock:
             self.rows += rows
-        self._on_answers(rows)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _count_of, (self.rows,)
