@@ -12,11 +12,12 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import copy_context
 from functools import cache, partial
 from importlib.util import find_spec
-from threading import Event, Lock, current_thread, local
+from threading import Event, Lock, Timer, current_thread, local
+from time import monotonic
 from typing import Any, Generic, Protocol, TypeVar
 
 from limes.exceptions import InputError
@@ -329,6 +330,9 @@ class LRUCache(Generic[K, V]):
 
 # Where there is neither a terminal nor a notebook, every refresh is a line of a log
 _LOG_SECONDS = 30.0
+# Seconds after which a bar is shown, and from which on calls have a price; the share of the calls that is
+# offered in their place, and the fewest
+_SOON, _PRICED, _CHEAPER, _FEWEST_CALLS = 0.8, 5.0, 4, 200
 # The bar of an explainer counts what takes time: rows, or calls of the model
 _FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {unit} [{elapsed}, {remaining} left]"
 
@@ -344,8 +348,13 @@ def bars_are_live() -> bool:
 
 
 class Progress(Protocol):
-    def __call__(self, total: int, unit: str = "rows", /) -> AbstractContextManager[Callable[[int], object]]:
-        """A context whose value is called with numbers of finished steps, ``total`` in all."""
+    def __call__(
+        self, total: int, unit: str = "rows", a_row: int = 0, /
+    ) -> AbstractContextManager[Callable[[int], object]]:
+        """A context whose value is called with numbers of finished steps, ``total`` in all.
+
+        Of calls of the model ``a_row`` may be one row's.
+        """
 
 
 def progress_bar(total: int, what: str, *, unit: str, shown: bool = True, **options: Any) -> Any:
@@ -368,11 +377,55 @@ def progress_of(*, shown: bool) -> Progress:
     return partial(_bar, shown=shown)
 
 
+def in_words(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def price(seconds: float, a_row: int) -> str:
+    """What calls take, and what fewer would; errors fall with the square root of the number of calls."""
+    if seconds < _PRICED:
+        return ""
+    fewer = a_row // _CHEAPER // 100 * 100
+    less = in_words(seconds * fewer / a_row)
+    more = f"; {less} with max_calls={fewer}, where errors are about twice as large"
+    return f"up to about {in_words(seconds)}{more if fewer >= _FEWEST_CALLS else ''}"
+
+
+def _bar(
+    total: int, unit: str = "rows", a_row: int = 0, /, *, shown: bool
+) -> AbstractContextManager[Callable[[int], object]]:
+    # a log needs none of one row
+    is_shown = shown and total > 1 and (total > a_row or bars_are_live())
+    return _drawn(total, unit, a_row) if is_shown else nullcontext(lambda _: None)
+
+
 @contextmanager
-def _bar(total: int, unit: str = "rows", /, *, shown: bool) -> Iterator[Callable[[int], object]]:
-    if total == 1 or not shown:
-        yield lambda _: None
-        return
-    interval = 0.1 if bars_are_live() else _LOG_SECONDS
-    with progress_bar(total, "explaining", unit=unit, bar_format=_FORMAT, mininterval=interval) as bar:
-        yield bar.update
+def _drawn(total: int, unit: str, a_row: int) -> Iterator[Callable[[int], object]]:
+    is_live = bars_are_live()
+    options: dict[str, Any] = {"mininterval": 0.1 if is_live else _LOG_SECONDS, "delay": _SOON}
+    start, is_priced = monotonic(), not (a_row and is_live)
+
+    def show() -> None:
+        bar.last_print_t = bar.start_t + _SOON  # what is shown is cleared in the end
+        bar.refresh()
+
+    def advance(count: int) -> None:
+        nonlocal is_priced
+        if not is_priced and count:
+            is_priced = True
+            if text := price((monotonic() - start) / count * total, a_row):
+                bar.write(text, file=sys.stderr)
+        bar.update(count)
+
+    with progress_bar(total, "explaining", unit=unit, bar_format=_FORMAT, **options) as bar:
+        # the first steps may take longer
+        timer = Timer(_SOON, show)
+        timer.daemon = True
+        if is_live and not bar.disable:
+            timer.start()
+        try:
+            yield advance
+        finally:
+            timer.cancel()

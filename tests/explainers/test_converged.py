@@ -70,12 +70,10 @@ def of_image(model, **options):
     return lambda: limes.ImageExplainer(score, segments=labels, fill=-1.0, rng=0, **options)(image)
 
 
-def reaches(explanation, share):
-    """Whether the largest standard error is within this share of the largest coefficient."""
-    return (
-        explanation.coefficients.standard_errors.max()
-        <= share * np.abs(explanation.coefficients.values).max()
-    )
+def reaches(shown, share):
+    """Whether the largest standard error, the base's among them, is within this share of the largest bar."""
+    errors = np.append(shown.standard_errors, getattr(shown, "base_errors", 0.0))
+    return errors.max() <= share * np.abs(shown.values).max()
 
 
 def words_of_pairs(z):
@@ -84,7 +82,8 @@ def words_of_pairs(z):
 
 # what explains, the model and options, and whether it converges; None: as far as its errors reach 1.5 %
 CASES = {
-    "pool": (by_table(linear), True),
+    # bars are small here beside what answers differ by, which bounds what no answer showed
+    "pool": (by_table(linear), None),
     "pool, small": (by_table(bent, max_calls=1024), None),
     "pool, a loose tolerance": (by_table(bent, tolerance="50%"), True),
     "pool, a strict one": (by_table(bent, tolerance="0.001%"), False),
@@ -116,7 +115,7 @@ def test_converged_says_whether_errors_are_small_and_to_be_trusted(name):
     explanation = explain()
     lime = explanation.coefficients
     if expected is None:
-        expected = reaches(explanation, 0.015)
+        expected = reaches(lime, 0.015)
     assert lime.converged == expected
     assert lime.converged == bool(lime.row_converged.all())
     if any("not to be trusted" in text or "cannot be estimated" in text for text in explanation.warnings):
@@ -136,12 +135,12 @@ def test_rules_and_the_drop_in_are_judged_by_the_same_accuracy():
         return 0.5 * x[:, 0] + 0.3 * x[:, 1] * x[:, 2] + 0.2 * np.prod(x, axis=1)
 
     few = limes.SparseExplainer(uneven, k=2, samples=60, fresh=60, rng=0)([[1.0, 1.0, 1.0, 1.0, 1.0, 1.0]])
-    assert not reaches(few, 0.015)
+    assert not reaches(few.coefficients, 0.015)
     assert not few.converged
 
     lime = LimeTabularExplainer(X, mode="regression", engine="lime", random_state=0)
     explanation = lime.explain_instance(X[0], bent, num_samples=300).limes
-    assert not reaches(explanation, 0.015)
+    assert not reaches(explanation.coefficients, 0.015)
     assert not explanation.converged
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from math import comb
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from internals import (
     SumOfPairs,
     group_regression,
     law_of_sizes,
+    weights_of_sets,
 )
 from limes.exceptions import InputError
 
@@ -79,26 +81,33 @@ def test_intervals_cover_and_columns_that_change_nothing_have_small_errors(name)
     assert np.mean(covered) >= 0.93
     # of a few bases
     assert np.mean(base) >= 0.93 - 2.5 * np.sqrt(0.07 * 0.93 / len(base))
-    if name == "products" and np.median(unused) >= 0.1:
-        pytest.xfail("stated errors of unused columns are above a tenth of the largest contribution")
+    # around this row a jump of ten in 2 % of the rows makes contributions of 0.3
+    assert np.median(unused) < (0.2 if name == "rare" else 0.1)
     # what a control cannot follow leaves larger errors
     if name not in ("interactions alone", "rare", "steps"):
-        assert np.median(unused) < 0.1
         assert np.sqrt(np.mean(squares)) < 0.05 * largest
 
 
-def test_a_column_that_matters_in_one_row_of_a_hundred_is_covered():
-    """It is taken for one that changes nothing, more often than not."""
-    rare = X[:, 3] > np.sort(X[:, 3])[-4]
-    edge = X[rare, 3].min()
-    f = lambda x: x[:, 0] + x[:, 2] + 5.0 * (x[:, 3] >= edge)  # noqa: E731
-    phi, covered, errors = -5.0 * rare.mean(), [], []
+@pytest.mark.parametrize(
+    ("size", "shares"), [(5.0, [0.01]), (3.0, [0.17, 0.17]), (10.0, [0.17, 0.17])], ids=str
+)
+def test_what_acts_in_few_rows_is_covered(size, shares):
+    """Columns that are taken for ones that change nothing, more often than not, or matter together alone."""
+    columns = np.array([2, 3])[: len(shares)]
+    edges = np.array([np.quantile(X[:, j], 1.0 - share) for j, share in zip(columns, shares, strict=True)])
+    acts = X[:, columns] > edges
+    game = np.empty((2,) * len(shares), dtype=object)
+    for kept in np.ndindex(*game.shape):
+        game[kept] = np.array([size * np.where(kept, acts[3], acts.mean(axis=0)).prod()])
+    phi, covered, errors = shapley(game)[0][:, 0], [], []
+    f = lambda x: x[:, 0] + x[:, 5] + size * (x[:, columns] > edges).all(axis=1)  # noqa: E731
     for seed in range(repeats(24, 12)):
         account = explained(f, rng=seed).contributions(ROW[None], progress=False).contributions
-        error = account.standard_errors[0, 3]
-        covered.append(abs(account.values[0, 3] - phi) <= 1.96 * error)
-        errors.append(error)
-    assert np.mean(covered) >= 0.75
+        its = account.standard_errors[0, columns]
+        covered.append(np.abs(account.values[0, columns] - phi) <= 1.96 * its)
+        errors.append(its.max())
+    # both columns of a pair are covered or not together
+    assert np.mean(covered) >= 0.93 - 2.5 * np.sqrt(0.07 * 0.93 / len(covered))
     assert max(errors) < 1.0
 
 
@@ -246,7 +255,9 @@ def test_games_of_controls_are_exact(kind, which):
         predict = lambda rows, keeps: fitted.predict(functions(rows, keeps))  # noqa: E731
     else:
         fitted = (
-            Bumps.fit(law, COLUMNS, x, y, None)[0] if kind == "bumps" else BoostedGame.fit(law, COLUMNS, x, y)
+            Bumps.without_each(law, COLUMNS, x, [y], [np.zeros(len(x), dtype=bool)])
+            if kind == "bumps"
+            else BoostedGame.fit(law, COLUMNS, x, y)
         )
         predict = lambda rows, keeps: fitted.predict(rows)  # noqa: E731
     game = enumerated(law, predict)
@@ -270,6 +281,50 @@ def test_the_law_of_sizes_is_that_of_drawn_sets(columns, m):
     drawn = rng.hypergeometric(m, columns - m, sizes) if m < columns else sizes
     seen = np.bincount(drawn, minlength=m + 1) / drawn.size
     np.testing.assert_allclose(seen, law, atol=0.02)
+
+
+@pytest.mark.parametrize("now", [[0, 1, 2, 3, 4], [0, 2], [0, 2, 3], [4]])
+def test_weights_make_contributions_of_sets_of_all_games(now):
+    """Sums over all sets, by the law that they are drawn by, are Shapley values, but for what all share."""
+    games = [(30, np.arange(5)), (10, np.array([0, 1, 2])), (20, np.array([0, 2])), (5, np.arange(0))]
+    sets = np.array(list(np.ndindex(*(2,) * 5)), dtype=bool)
+    law = np.zeros(len(sets))
+    for pairs, its in games:
+        sizes, m = sets[:, its].sum(axis=1), its.size
+        of_size = [1.0 / np.sqrt(s * (m - s)) if 0 < s < m else 0.0 for s in range(m + 1)] if m else [1.0]
+        each = np.array([of_size[s] / sum(of_size) / comb(m, s) for s in sizes])
+        law += pairs / 65 * each * 0.5 ** (5 - m)
+    assert law.sum() == pytest.approx(1.0)
+    columns = np.array(now)
+    worth = np.random.default_rng(0).normal(size=(2,) * columns.size)
+    game = np.empty(worth.shape, dtype=object)
+    for kept in np.ndindex(*worth.shape):
+        game[kept] = np.array([worth[kept]])
+    phi, values = shapley(game)[0][:, 0], worth[tuple(sets[:, columns].T.astype(int))]
+    others = worth[tuple(~sets[:, columns].T * 1)]
+    sums = law @ (weights_of_sets(sets, columns, games) * 0.5 * (values - others)[:, None])
+    np.testing.assert_allclose(sums - sums.mean(), phi - phi.mean(), atol=1e-12)
+
+
+def test_bumps_without_a_part_are_those_of_a_fit_without_it():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(120, FEW))
+    part = np.arange(120) % 3
+    parts = [part == 0, part == 1, np.zeros(120, dtype=bool)]
+    targets = [np.sin(x[:, :1]) + x[:, 1:2] * i for i in range(3)]
+    bumps = Bumps.without_each(next(laws()), COLUMNS, x, targets, parts)
+    assert len(bumps.centres) == 120
+    squares = ((bumps.centres[:, None] - bumps.centres) ** 2).sum(axis=2)
+    kernel, penalties = np.exp(-0.5 * squares), []
+    for i, out in enumerate(parts):
+        coef, rest = bumps.coef[:, i], targets[i][:, 0] - targets[i][~out].mean()
+        np.testing.assert_allclose(coef[out], 0.0, atol=1e-9)
+        # (K + penalty) coef = y
+        away = (rest - kernel @ coef)[~out]
+        penalties.append(away @ coef[~out] / (coef[~out] @ coef[~out]))
+        np.testing.assert_allclose(away, penalties[-1] * coef[~out], atol=1e-8)
+    assert penalties[0] > 0
+    np.testing.assert_allclose(penalties, penalties[0], rtol=1e-5)
 
 
 def test_groups_that_explain_nothing_get_no_coefficients():

@@ -423,7 +423,6 @@ class _KeptMargin(_Margin):
                 rules[id(exponentials)] = _KeptRule(self.factors, exponentials, self.constant, size)
             yield _KeptPairs(rules[id(exponentials)], self, tilt), chosen, chosen
 
-
     def _by_contour(self, tilt: int, points: Ints) -> list[tuple[ExponentialSum, Ints]]:
         """The exponentials on one contour, and the rows that they are for."""
         theta = self.link.tilts[tilt]

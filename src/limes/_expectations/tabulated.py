@@ -403,8 +403,13 @@ class NodeProducts:
         return mean, contrast
 
     def kept(
-        self, waves: Callable[[Ints], Sequence[Complexes] | Complexes], laws: Ints, points: Ints, shares: Floats,
-        *, in_lines: bool = False,
+        self,
+        waves: Callable[[Ints], Sequence[Complexes] | Complexes],
+        laws: Ints,
+        points: Ints,
+        shares: Floats,
+        *,
+        in_lines: bool = False,
     ) -> tuple[Floats, Floats]:
         """The same where columns keep a point's value with probability t, (n, k) and (n, F, k).
 
@@ -429,7 +434,9 @@ class NodeProducts:
             # numpy rounds products of complex numbers otherwise where there is one in a line
             its = waves(some.repeat(2) if some.size == 1 and not in_lines else some)
             together = isinstance(its, np.ndarray)
-            numbers = [*in_parts(its[:, : some.size])] if together else [in_parts(g[: some.size]) for g in its]
+            numbers = (
+                [*in_parts(its[:, : some.size])] if together else [in_parts(g[: some.size]) for g in its]
+            )
             added, changed = np.zeros((rows.size, outputs)), np.zeros((rows.size, *changes.shape[1:]))
             add_kept_products(means, numbers, which, at, share, self._weights, added, changed)
             mean[rows], changes[rows] = added, changed

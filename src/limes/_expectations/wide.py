@@ -221,7 +221,9 @@ def _law(term: ColumnTerm) -> Marginal:
     return law
 
 
-def _blocks(terms: Sequence[ColumnTerm], fastest: Complexes) -> Iterator[list[tuple[ColumnTerm, _CellPoints]]]:
+def _blocks(
+    terms: Sequence[ColumnTerm], fastest: Complexes
+) -> Iterator[list[tuple[ColumnTerm, _CellPoints]]]:
     """Yield columns with their points, as many as fit."""
     block, size = list[tuple[ColumnTerm, _CellPoints]](), 0
     for term, points in zip(terms, _points_of_columns(terms, fastest), strict=True):
@@ -286,7 +288,9 @@ def _points_of_lines(terms: Sequence[ColumnTerm], fastest: Complexes) -> dict[in
     joined = GaussianPieces.joined(pieces)
     piece, value, weight = joined.points(lambda f: _waves(f, fastest), np.zeros(0), 1)
     ends = np.searchsorted(piece, np.cumsum([*sizes.values()])[:-1])
-    parts = zip(*(np.split(each, ends) for each in (value, weight, np.concatenate(owners)[piece])), strict=True)
+    parts = zip(
+        *(np.split(each, ends) for each in (value, weight, np.concatenate(owners)[piece])), strict=True
+    )
     return {j: _CellPoints(*part) for j, part in zip(sizes, parts, strict=True)}
 
 

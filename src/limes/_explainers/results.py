@@ -7,6 +7,7 @@ Warnings cost next to nothing: arrays decide which rows have one, and sentences 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -26,12 +27,13 @@ from limes._explanation.fit import Fit
 from limes._explanation.wording import CONFIDENCE, number
 from limes._fitting import Fitted, RefusedRowsError
 from limes._sampling.least_squares import ENOUGH_ANSWERS, ENOUGH_CARRIERS, least_effective
-from limes._sampling.sampled import Sampling
+from limes._sampling.sampled import CALLS, Sampling
 from limes._threads import Progress, in_workers
 from limes._warnings import RowWarning, by_output, sentence
 from limes.designs._marginals import BinCells, EdgeDistances
 from limes.exceptions import InputError, Interrupted, ModelError
 from limes.models._calling.caller import repetition_warnings
+from limes.models._calling.counts import AnswerCount
 from limes.models._calling.outputs import SCORE, THRESHOLDS, FirstAnswers, first_answers, no_probabilities
 from limes.models._identity import SPREADS, rounding_of
 
@@ -111,7 +113,9 @@ def with_contributions(
             # one by one: those that are finished are kept
             rows = [[row] for row in range(len(explanation))]
             compute = partial(fits.contributions, is_current=True)
-            parts, error = compute_each(rows, compute, progress=progress, workers=workers)
+            parts, error = compute_each(
+                rows, compute, progress=_bar_of_calls(progress, fits), workers=workers
+            )
             if error is None and rows:
                 contributions = fit.joined([part for part in parts if part is not None])
         if error is None:
@@ -136,6 +140,43 @@ def with_contributions(
 def _quick_contributions(fit: Fit, rows: int) -> Contributions | None:
     """Contributions of an explanation's rows in one pass, if they are exact and take less than a second."""
     return fit.exact_contributions() if rows * fit.make().account_seconds < 1.0 else None
+
+
+def _bar_of_calls(progress: Progress, fits: Any) -> Progress:
+    """A bar of calls of the model in place of one of rows."""
+    a_row = getattr(fits, "calls_a_row", 0)
+    if not a_row:
+        return progress
+
+    @contextmanager
+    def bar(total: int, unit: str = CALLS, calls: int = a_row, /) -> Iterator[Callable[[int], object]]:
+        del unit
+        with progress(total * calls, CALLS, calls) as advance:
+            tally, rows, unneeded = _Advancing(advance), 0, 0
+
+            def finished(count: int) -> None:
+                nonlocal rows, unneeded
+                rows += count
+                rest = max(0, rows * calls - tally.rows - unneeded)
+                unneeded += rest
+                advance(rest)
+
+            with tally.counting():
+                yield finished
+
+    return bar
+
+
+class _Advancing(AnswerCount):
+    """Counts answers with a bar."""
+
+    def __init__(self, advance: Callable[[int], object]) -> None:
+        super().__init__()
+        self._advance = advance
+
+    def add(self, rows: int) -> None:
+        super().add(rows)
+        self._advance(rows)
 
 
 def without_coefficients(explanation: Explanation) -> Explanation:

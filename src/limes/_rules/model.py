@@ -60,8 +60,8 @@ class RowCalls(Calls):
 
     def __call__(self, x: Floats, seen: Counter[bytes] | None = None) -> Floats:  # noqa: ARG002 - by batches
         self.rows += len(x)
-        starts = range(0, len(x), self._batch_size)
-        return np.concatenate([self._batch(x[i : i + self._batch_size]) for i in starts])
+        starts = range(0, len(x), self.batch_size)
+        return np.concatenate([self._batch(x[i : i + self.batch_size]) for i in starts])
 
     def _batch(self, x: Floats) -> Floats:
         key = blake2b(x.tobytes(), digest_size=16).digest()

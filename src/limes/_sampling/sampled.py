@@ -55,7 +55,7 @@ from limes._sampling.least_squares import (
     least_squares,
     student_factors,
 )
-from limes._threads import Progress, in_workers
+from limes._threads import Progress, in_words, in_workers
 from limes.designs._product import Features, Rows
 from limes.exceptions import InputError, ModelError, SlowModelWarning
 from limes.models._calling.caller import Calls, Retry
@@ -100,21 +100,13 @@ class Forecast:
         if seconds * remaining < _LONG:
             return
         fewer = self._rows * _FEWER
-        advice = (
-            f"max_calls={_FEWER} takes about {_in_words(seconds * fewer)}; " if fewer < self._most else ""
-        )
+        advice = f"max_calls={_FEWER} takes about {in_words(seconds * fewer)}; " if fewer < self._most else ""
         warnings.warn(
             f"the model takes about {1000 * seconds:.2g} ms a row: up to {remaining:,} more calls take about "
-            f"{_in_words(seconds * remaining)}; {advice}an interrupt (Ctrl-C) keeps what is answered",
+            f"{in_words(seconds * remaining)}; {advice}an interrupt (Ctrl-C) keeps what is answered",
             SlowModelWarning,
             stacklevel=2,
         )
-
-
-def _in_words(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 @dataclass(frozen=True)

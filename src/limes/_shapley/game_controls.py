@@ -17,7 +17,7 @@ columns has a control of few columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -42,10 +42,15 @@ _FEW_VALUES, _MOST_LEVELS = 6, 12
 _KINKS, _MIDDLE = (0.2, 0.5, 0.8), 0.5
 # Columns that have functions at most, and products of two of these: those that residuals follow most
 _MOST_COLUMNS, _MOST_PAIRS = 48, 40
-# Steps by which variances of groups are learnt, and shares of the answers' variance that are rounding
+# Steps by which variances of groups are learnt, the change that ends them, and shares of the answers'
+# variance that are rounding
+_STEADY = 0.05
 _STEPS, _NO_VARIANCE, _LEAST_NOISE = 25, 1e-7, 1e-10
-# Centres of the kernel, and its widths
-_CENTRES, _WIDTHS = 448, (0.6, 1.0, 1.6, 2.5)
+# Centres of the kernel, its widths, and rows that these are chosen by
+_CENTRES, _WIDTHS, _CHOOSING = 448, (0.6, 1.0, 1.6, 2.5), 192
+_PENALTIES = PENALTIES[2::2]
+# Trees, leaves of each, and learning rate
+_TREES = 30, 6, 0.3
 # Numbers of a table of bumps, at most
 _BUMPS = 1 << 23
 # Most columns that bumps are products of
@@ -62,6 +67,10 @@ class Game(NamedTuple):
 
     def plus(self, other: Game) -> Game:
         return Game(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def split(self, count: int) -> list[Game]:
+        """Games of as many equal shares of the outputs."""
+        return [Game(*its) for its in zip(*(np.split(its, count, axis=-1) for its in self), strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,6 +316,7 @@ def group_regression(x: Floats, groups: Ints, y: Floats) -> tuple[Floats, Floats
     noise, coef = 0.5, np.zeros((x.shape[1], k))
     total = float((target**2).sum())
     for _ in range(_STEPS):
+        last = np.append(prior, noise)
         live = np.flatnonzero(prior[groups] > _NO_VARIANCE)
         coef = np.zeros_like(coef)
         if not live.size or not total:
@@ -323,6 +333,9 @@ def group_regression(x: Floats, groups: Ints, y: Floats) -> tuple[Floats, Floats
         rest = total - 2.0 * (coef * product).sum() + (coef * (gram @ coef)).sum()
         freedom = k * max(n - decided.sum(), 0.1 * n)
         noise = max(float(rest) / freedom, _LEAST_NOISE)
+        now = np.append(prior, noise)
+        if (np.abs(now - last) <= _STEADY * np.maximum(now, _STEADY * now.max())).all():
+            break
     coef = coef * size
     return coef, mean - center @ coef
 
@@ -378,6 +391,20 @@ class SumOfPairs:
         """Values (n, k) where the functions are (n, p)."""
         products = values[:, self.pairs[:, 0]] * values[:, self.pairs[:, 1]]
         return np.asarray(self.intercept + values @ self.coef + products @ self.of_pairs)
+
+    def changes(self, values: Floats) -> Floats:
+        """What one column changes at most where the functions are (n, p), in a tenth of the rows, (k,)."""
+        functions = self.functions
+        away, owners = functions.at_row - values, np.eye(functions.columns.size)[functions.column]
+        first, second = self.pairs.T
+        largest = np.zeros(self.intercept.size)
+        for o in range(largest.size):
+            each = (away * self.coef[:, o]) @ owners
+            for i, beside in ((first, second), (second, first)):
+                each += (away[:, i] * values[:, beside] * self.of_pairs[:, o]) @ owners[i]
+            most = np.sort(np.abs(each).max(axis=1, initial=0.0))
+            largest[o] = most[-max(1, len(most) // 10) :].mean()
+        return largest
 
     def game(self) -> Game:
         functions = self.functions
@@ -435,27 +462,31 @@ class Bumps:
     intercept: Floats
 
     @classmethod
-    def fit(
-        cls, law: GameLaw, columns: Ints, x: Floats, y: Floats, width: float | None
-    ) -> tuple[Bumps, float]:
-        """Fit answers (n, k); the width, unless it is given, and the penalty predict left-out rows best."""
-        x, y = _evenly(x), _evenly(y)
+    def without_each(
+        cls, law: GameLaw, columns: Ints, x: Floats, targets: Sequence[Floats], parts: Sequence[Bools]
+    ) -> Bumps:
+        """Fit targets (n, k), each without one part of the rows (n,); outputs stand side by side.
+
+        With H = (K + penalty)⁻¹ the coefficients a = H y become a - H_B (H_BB)⁻¹ a_B without the rows B.
+        The width and the penalty are those that predict single rows best which are left out.
+        """
+        some = _evenly(len(x), _CENTRES)
+        x, parts = x[some], [out[some] for out in parts]
+        mean = np.concatenate([y[some][~out].mean(axis=0) for y, out in zip(targets, parts, strict=True)])
+        y = np.concatenate([y[some] for y in targets], axis=1) - mean
         middle, unit = _middles(law, columns)
-        mean = y.mean(axis=0)
-        best: tuple[float, Any] = (np.inf, None)
-        for each in _WIDTHS if width is None else (width,):
-            scale = unit * each * np.sqrt(columns.size)
-            points = _steps(x[:, columns], middle, scale)
-            sizes, axes = np.linalg.eigh(_kernel(points, points))
-            target = axes.T @ (y - mean)
-            for penalty in PENALTIES[2::2]:
-                inverse = 1.0 / (np.maximum(sizes, 0.0) + penalty)
-                coef = axes @ (target * inverse[:, None])
-                error = float(((coef / ((axes**2) @ inverse)[:, None]) ** 2).mean())
-                if error < best[0]:
-                    best = error, (cls(law, columns, middle, scale, points, coef, mean), each)
-        fitted: tuple[Bumps, float] = best[1]
-        return fitted
+        few = _evenly(len(x), _CHOOSING)
+        scales = [unit * each * np.sqrt(columns.size) for each in _WIDTHS]
+        errors = [_errors(_steps(x[few][:, columns], middle, its), y[few]) for its in scales]
+        width, penalty = np.unravel_index(np.argmin(errors), np.shape(errors))
+        scale = scales[width]
+        points = _steps(x[:, columns], middle, scale)
+        inverse = np.linalg.inv(_kernel(points, points) + _PENALTIES[penalty] * np.eye(len(points)))
+        coef, k = inverse @ y, y.shape[1] // len(parts)
+        for i, out in enumerate(parts):
+            its = slice(i * k, (i + 1) * k)
+            coef[:, its] -= inverse[:, out] @ np.linalg.solve(inverse[np.ix_(out, out)], coef[out, its])
+        return cls(law, columns, middle, scale, points, coef, mean)
 
     def predict(self, x: Floats) -> Floats:
         kernel = _kernel(_steps(x[:, self.columns], self.center, self.scale), self.centres)
@@ -463,19 +494,28 @@ class Bumps:
 
     def game(self) -> Game:
         at_row = _steps(self.law.row[None, self.columns], self.center, self.scale)
-        kept = np.exp(-0.5 * (at_row - self.centres) ** 2)
-        drawn = np.stack([self._drawn(i) for i in range(self.columns.size)], axis=2)
-        nodes, weights = np.polynomial.legendre.leggauss(max(1, -(-self.columns.size // 2)))
+        # columns first: products of neighbours are quick
+        kept = np.exp(-0.5 * (at_row - self.centres) ** 2).T[:, None]
+        drawn = np.stack([self._drawn(i) for i in range(self.columns.size)])
+        away = kept - drawn
+        nodes, shares = np.polynomial.legendre.leggauss(max(1, -(-self.columns.size // 2)))
         ends = []
         for t in (0.0, *(0.5 * (1.0 + nodes)), 1.0):
             mixed = t * kept + (1.0 - t) * drawn
-            before, after = np.ones_like(mixed), np.ones_like(mixed)
-            np.cumprod(mixed[..., :-1], axis=2, out=before[..., 1:])
-            np.cumprod(mixed[..., :0:-1], axis=2, out=after[..., 1:])
-            ends.append(np.einsum("rnm,nk->rmk", (kept - drawn) * before * after[..., ::-1], self.coef))
-        values = sum(0.5 * w * each for w, each in zip(weights, ends[1:-1], strict=True))
-        base = self.intercept + drawn.prod(axis=2) @ self.coef
+            others = np.ones_like(mixed)
+            np.cumprod(mixed[:-1], axis=0, out=others[1:])
+            others[:-1] *= np.cumprod(mixed[:0:-1], axis=0)[::-1]
+            others *= away
+            ends.append(self._over_rows(others) @ self.coef)
+        values = sum(0.5 * w * each for w, each in zip(shares, ends[1:-1], strict=True))
+        base = self.intercept + self._over_rows(drawn.prod(axis=0)[None])[:, 0] @ self.coef
         return Game(base, np.asarray(values), ends[0], ends[-1])
+
+    def _over_rows(self, numbers: Floats) -> Floats:
+        """Numbers (m, R, n) of the background's rows, (R, m, n), or their mean, if no row was left out."""
+        if self.law.starts.omitted:
+            return numbers.transpose(1, 0, 2)
+        return np.asarray(self.law.weights @ numbers)[None]
 
     def _drawn(self, i: int) -> Floats:
         def bumps(x: Floats) -> Floats:
@@ -485,8 +525,16 @@ class Bumps:
         return self.law.over(int(self.columns[i]), bumps)
 
 
-def _evenly(x: Floats) -> Floats:
-    return x[np.linspace(0, len(x) - 1, _CENTRES).astype(np.int64)] if len(x) > _CENTRES else x
+def _evenly(count: int, most: int) -> Ints:
+    return np.linspace(0, count - 1, min(count, most)).astype(np.int64)
+
+
+def _errors(points: Floats, y: Floats) -> list[float]:
+    """Mean square errors of rows that are left out one by one, of each penalty."""
+    sizes, axes = np.linalg.eigh(_kernel(points, points))
+    inverse = 1.0 / (np.maximum(sizes, 0.0) + np.array(_PENALTIES)[:, None])
+    away = (axes @ (inverse[:, :, None] * (axes.T @ y))) / (inverse @ (axes**2).T)[:, :, None]
+    return [float(mean) for mean in (away**2).mean(axis=(1, 2))]
 
 
 def _middles(law: GameLaw, columns: Ints) -> tuple[Floats, Floats]:
@@ -530,7 +578,7 @@ class BoostedGame:
     def fit(cls, law: GameLaw, columns: Ints, x: Floats, y: Floats) -> BoostedGame | None:
         if not columns.size:
             return None
-        trees = tree_control(None, x, y, columns)  # type: ignore[arg-type]
+        trees = tree_control(None, x, y, columns, _TREES)  # type: ignore[arg-type]
         return cls(law, columns, trees) if hasattr(trees, "forests") else None
 
     def predict(self, x: Floats) -> Floats:

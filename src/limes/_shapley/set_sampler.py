@@ -12,19 +12,22 @@ of the variance at 30 columns. Of the pair's products of columns, pairs of colum
 - *Control* (``game_controls.py``): fitted to all answers but those of one part of the rows, from which it is
   subtracted, part by part; the one that leaves the least variance is chosen.
 - *Base*: E g + the mean of f - g over rows of the law. The part of an error that it has is shared by columns.
-- *Columns that change nothing*: columns which the first control hardly uses are drawn anew all at once, in
-  rows that were answered. Where `_CONFIRMED` answers in succession are the same, they leave the game; else
-  halves are drawn anew, until the column that changes the answer is found. Their contribution is 0, and the
-  error that of a column in the game: an effect A that shows in a share p of rows adds about p A² to the
-  variance of what the control leaves, by which p A is within two such errors for any p that may be missed.
+- *Columns that change nothing*: columns that answers follow are moved in a separate row each. All others are
+  moved at once, from kept to drawn and back, in rows that were answered, every other one a row of which the
+  control leaves much; where an answer changes, halves are moved, until the column is found. Once
+  `_CONFIRMED` rows do not change, the columns leave the game, and are kept in half of all further sets. The
+  last calls look again, at the rows of which the control leaves most; a column that changes one comes back,
+  with all pairs, as q is the mixture of all laws that sets were drawn by. The contribution of the others is
+  0, and its error the largest p A that no row tells against: p of the rule of three, an effect A in a share
+  p of rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,9 +47,9 @@ from limes._shapley.game_controls import (
     likely_columns,
 )
 from limes._shapley.permutations import ControlVariates, PermutationSampler, least_walked
-from limes._shapley.starts import same
+from limes._shapley.starts import DrawnStarts, same
 from limes._threads import one_blas_thread
-from limes.models._calling.caller import Calls
+from limes.models._calling.caller import Calls, paced_calls
 from limes.models._calling.counts import AnswerCount
 
 # Fewer calls are walked
@@ -60,9 +63,11 @@ _FIRST, _A_COLUMN, _FIRST_SHARE = 128, 8, 0.45
 _FOR_BASE = 1 / 6
 # Parts of the rows, without each of which a control is fitted
 _PARTS = 4
-# Rows in which columns that change nothing are drawn anew at once, at first and in all; share of the calls
-# for finding them; importance from which on a column is no candidate
-_TRIED, _CONFIRMED, _FOR_UNUSED, _IMPORTANT = 4, 20, 0.15, 0.1
+# Importance from which on a column is moved by itself; rows that all others do not change before they leave
+# the game, and share of the calls for finding them
+_IMPORTANT, _CONFIRMED, _FOR_UNUSED = 0.03, 16, 0.2
+# Share of the calls that is left for a last look at columns that change nothing, and most of these calls
+_FOR_LAST_LOOK, _MOST_LAST_LOOK = 0.1, 80
 # Draws, where answers repeat, as a multiple of the calls
 _REPEATED = 8
 # Growth between looks at the errors
@@ -70,17 +75,11 @@ _CAUTION, _LEAST_TIMES, _MOST_TIMES = 1.1, 1.5, 8.0
 # Walks that are tried where all calls allow it, in pairs and as a share of the calls, and the factor by which
 # errors of sets fall as their controls become better
 _FEWEST_TRIED, _MOST_TRIED, _TRIAL, _GAIN = 8, 32, 0.1, 0.7
-# A control is preferred to a simpler one if its score is below this multiple
-_NEARLY_AS_GOOD = 0.95
+# A control is preferred to a simpler one if its score is below this multiple; trees are tried unless bumps
+# leave less than this share of what sums of pairs leave
+_NEARLY_AS_GOOD, _SMOOTH = 0.95, 0.3
 # Rows that were answered before which a control is fitted to, at most
 _MOST_BEFORE = 1024
-
-
-class Before(NamedTuple):
-    """Rows (n, d) of drawn values that were answered before, (n, k)."""
-
-    x: Floats
-    answers: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +92,7 @@ class SetSampler:
         self,
         law: GameLaw,
         prediction: Floats,
-        before: Before | None,
+        before: DrawnStarts | None,
         spent: int,
         *,
         is_current: bool,
@@ -131,20 +130,23 @@ class _Draws(NamedTuple):
 
 
 class _Crossed(NamedTuple):
-    """What controls leave of the rows that they were not fitted to, (n, k), and their games, by part."""
+    """Controls, each fitted without one part of the rows."""
 
-    rest: Floats
+    everywhere: Sequence[Floats]  # what each leaves of all rows, (n, k)
     games: Sequence[Game]
-    everywhere: Sequence[Floats] = ()  # what each leaves of all rows
+    rest: Floats  # what is left where they were not fitted, (n, k)
 
     @classmethod
-    def of(
-        cls, parts: list[Bools], rests: list[Floats], games: list[Game], everywhere: Sequence[Floats] = ()
-    ) -> _Crossed:
-        rest = np.zeros((len(parts[0]), rests[0].shape[1]))
-        for out, its in zip(parts, rests, strict=True):
-            rest[out] = its
-        return cls(rest, games, everywhere)
+    def of(cls, parts: Sequence[Bools], everywhere: Sequence[Floats], games: Sequence[Game]) -> _Crossed:
+        rest = np.zeros_like(everywhere[0])
+        for out, its in zip(parts, everywhere, strict=True):
+            rest[out] = its[out]
+        return cls(everywhere, games, rest)
+
+    def games_of(self, shares: Floats, output: int) -> Game:
+        """Numbers (R, ...) of an output, with a share of each part's control."""
+        pairs = [*zip(shares, self.games, strict=True)]
+        return Game(*(sum(p * game[i][..., output] for p, game in pairs) for i in range(4)))
 
 
 class _Estimate(NamedTuple):
@@ -177,8 +179,19 @@ class _Sampled:
     others: list[_Draws] = field(default_factory=list)  # for the base
     trials: list[_Draws] = field(default_factory=list)
     before: list[_Draws] = field(default_factory=list)
-    width: float | None = None
     spent: int = 0  # calls of walks that were tried
+    used: set[int] = field(default_factory=set)  # columns that change answers
+    looked: set[bytes] = field(default_factory=set)  # rows that the other columns did not change
+    # what one column changes where it changes much, (k,), and what the control leaves of drawn rows, (n, k)
+    single: Floats = field(default_factory=lambda: np.zeros(0))
+    rest: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+
+    @property
+    def reserve(self) -> int:
+        """Calls that are left for a last look at columns that may change nothing."""
+        if not self.walks.sampling.is_function or len(self.used) == self.law.varies.sum():
+            return 0
+        return min(int(_FOR_LAST_LOOK * self.most), _MOST_LAST_LOOK)
 
     @classmethod
     def of(
@@ -186,11 +199,12 @@ class _Sampled:
         walks: PermutationSampler,
         law: GameLaw,
         prediction: Floats,
-        before: Before | None,
+        before: DrawnStarts | None,
         most: int,
     ) -> _Sampled:
         sampling = walks.sampling
-        calls = Calls(
+        make = paced_calls if sampling.is_function else Calls
+        calls = make(
             walks.predict,
             # what random answers have in common within a call must differ between parts
             batch_size=sampling.rows_a_call(max(1, most // 32)),
@@ -201,28 +215,28 @@ class _Sampled:
         columns = np.flatnonzero(law.varies)
         one = cls(law, walks, prediction, most, calls.one_pass(calls), calls, rng, columns)
         if isinstance(law, OccurringDraws):
-            before = Before(law.starts.background, law.starts.answers)
+            before = DrawnStarts(law.starts.background, law.starts.answers)
         if before is not None:
-            some = np.unique(np.linspace(0, len(before.x) - 1, _MOST_BEFORE).astype(np.int64))
-            x = before.x[some]
+            some = np.unique(np.linspace(0, len(before.z) - 1, _MOST_BEFORE).astype(np.int64))
+            x = before.z[some]
             none = np.zeros_like(x, dtype=np.bool_)
-            answers = before.answers.reshape(len(before.x), -1)[some]
+            answers = np.asarray(before.answers).reshape(len(before.z), -1)[some]
             one.before.append(_Draws(x, none, answers, np.full(len(x), -1)))
         return one
 
     def account(self) -> RowContributions:
         d, most = self.columns.size, self.most
-        goal, drawn = min(max(_FIRST, _A_COLUMN * d), int(_FIRST_SHARE * most)), 0
         accuracy = self.walks.sampling.accuracy
-        drawn += self._draw(goal)
+        drawn = self._draw(min(max(_FIRST, _A_COLUMN * d), int(_FIRST_SHARE * most)))
         if self.walks.sampling.is_function:
-            self._leave_out()
+            limit = min(most - self.reserve, len(self.calls) + int(_FOR_UNUSED * most))
+            self._leave_out(limit)
         goal = 2 * len(self.calls)
         while True:
-            room = most - self.spent - len(self.calls)
+            room = most - self.reserve - self.spent - len(self.calls)
             count = min(goal - len(self.calls), room, _REPEATED * most - drawn)
             drawn += self._draw(count) if count > 1 else 0
-            is_last = most - self.spent - len(self.calls) < 2 or drawn >= _REPEATED * most - 1 or count <= 1
+            is_last = room - count < 2 or drawn >= _REPEATED * most - 1 or count <= 1
             estimate = self.estimate(is_last=is_last)
             excess = estimate.excess(accuracy)
             if is_last or excess <= 1.0:
@@ -276,8 +290,10 @@ class _Sampled:
         pairs = (count - for_base) // 2
         rng, d = self.rng, self.law.row.size
         kept = rng.random((pairs, d)) < 0.5
-        if pairs and self.columns.size > 1:
-            kept[:, self.columns] = _sets(rng, pairs, self.columns.size)
+        # columns that were left out are kept in half of the sets, of whatever size
+        sets = self.columns if self.columns.size > 1 else self.columns[:0]
+        if pairs and sets.size:
+            kept[:, sets] = _sets(rng, pairs, sets.size)
         kept &= self.law.varies
         other = ~kept & self.law.varies
         z = self.law.draw(rng, pairs)
@@ -292,81 +308,104 @@ class _Sampled:
                 _Draws(sides[1], other, answers[pairs : 2 * pairs], part),
             )
         )
-        self.games.append((pairs, self.columns))
+        self.games.append((pairs, sets))
         if beside is not None:
             part = (sum(len(its.x) for its in self.others) + np.arange(for_base)) % _PARTS
             none = np.zeros_like(beside, dtype=np.bool_)
             self.others.append(_Draws(beside, none, answers[2 * pairs :], part))
         return len(questions)
 
-    def _leave_out(self) -> None:
+    def _leave_out(self, limit: int) -> None:
         """Find columns that change nothing, and play without them."""
         rows = self._rows()
-        answers = rows.answers
-        rounding = DIFFERENCE_ROUNDING * np.maximum(np.abs(answers).max(axis=0), np.abs(self.prediction))
-        importance = self._importance(rows)
-        order = self.columns[np.argsort(-importance, kind="stable")]
-        largest = importance.max(initial=0.0)
-        used = set(self.columns[importance > _IMPORTANT * largest].tolist()) if largest > 0 else set[int]()
-        first, unchanged = len(self.calls), 0
-        limit = min(self.most, first + int(_FOR_UNUSED * self.most))
-        fresh = np.flatnonzero(rows.part >= 0)
-        places = self.rng.permutation(fresh)
-        while unchanged < _CONFIRMED and places.size:
-            candidates = np.array([j for j in order.tolist() if j not in used], dtype=np.int64)
-            count = min(_TRIED if not unchanged else _CONFIRMED - unchanged, places.size)
-            if not candidates.size or len(self.calls) + count > limit:
-                break
-            some, places = places[:count], places[count:]
-            start = rows.take(some)
-            kept = (self.rng.random(start.x.shape) < 0.5) & self.law.varies
-            to = np.where(kept, self.law.row, self.law.draw(self.rng, count))
-            moved = self._moved(start, to, kept, candidates, np.full(count, candidates.size))
-            changed = (np.abs(moved.answers - start.answers) > rounding).any(axis=1)
-            unchanged = 0 if changed.any() else unchanged + count
-            used |= self._movers(start, to, kept, candidates, np.flatnonzero(changed), rounding, limit)
-        candidates = np.array([j for j in self.columns.tolist() if j not in used], dtype=np.int64)
-        if unchanged >= _CONFIRMED:
-            self.columns = np.setdiff1d(self.columns, candidates)
+        importance, rest = self._importance(rows)
+        self._move_each(rows, self.columns[importance > _IMPORTANT * importance.max(initial=0.0)], limit)
+        self._look(rows, self.columns[np.argsort(-importance, kind="stable")], rest, _CONFIRMED, limit)
 
-    def _moved(self, start: _Draws, to: Floats, kept: Bools, columns: Ints, steps: Ints) -> _Draws:
-        """Rows with the first ``steps`` of these columns moved, and their answers."""
-        moves = np.zeros(start.x.shape, dtype=np.bool_)
-        moves[:, columns] = np.arange(columns.size) < steps[:, None]
+    def _move_each(self, rows: _Draws, columns: Ints, limit: int) -> None:
+        """Find columns that change an answer when they are moved, each in a separate row."""
+        columns = columns[: max(0, limit - len(self.calls))]
+        if not columns.size:
+            return
+        start = rows.take(self.rng.choice(np.flatnonzero(rows.part >= 0), columns.size))
+        moves = np.arange(self.law.row.size) == columns[:, None]
+        kept = np.where(moves, ~start.kept, start.kept)
+        to = np.where(kept, self.law.row, self.law.draw(self.rng, columns.size))
+        moved = self._moved(start, to, kept, moves)
+        self.used |= set(columns[self._differ(moved, start)].tolist())
+
+    def _look(self, rows: _Draws, order: Ints, rest: Floats, enough: int, limit: int) -> None:
+        """Move all columns that no answer showed to matter at once, in rows that were answered.
+
+        Every other row is one of those of which ``rest`` (n,) is largest. If enough rows do not change, the
+        columns leave the game.
+        """
+        fresh = np.flatnonzero(rows.part[: rest.size] >= 0)
+        fresh = fresh[[x.tobytes() not in self.looked for x in rows.x[fresh]]]
+        outliers, others = fresh[np.argsort(-rest[fresh], kind="stable")], self.rng.permutation(fresh)
+        places = list(dict.fromkeys(np.stack([outliers, others], axis=1).ravel().tolist()))
+        count, draws = 1, self._drawn_rows()
+        while len(self.looked) < enough and places:
+            columns = order[~np.isin(order, [*self.used])]
+            # a change is followed to its column
+            room = limit - len(self.calls) - columns.size.bit_length()
+            if not columns.size or room < 1:
+                break
+            count = min(count, len(places), room, enough - len(self.looked))
+            start = rows.take(np.array(places[:count]))
+            kept = ~start.kept & self.law.varies
+            to = np.where(kept, self.law.row, np.array([*islice(draws, count)]))
+            changed = self._differ(self._moved(start, to, kept, _mask(columns, kept.shape)), start)
+            self.looked |= {x.tobytes() for x in start.x[~changed]}
+            changing = np.flatnonzero(changed)
+            if changing.size:
+                one = changing[:1]
+                self.used.add(self._mover(start.take(one), to[one], kept[one], columns))
+            # the rows are looked at again, without it
+            places = [places[i] for i in changing] + places[count:]
+            count = 1 if changing.size else 2 * count
+        of_used = np.isin(np.arange(self.law.row.size), [*self.used])
+        self.columns = np.flatnonzero(of_used if len(self.looked) >= _CONFIRMED else self.law.varies)
+
+    def _drawn_rows(self) -> Iterator[Floats]:
+        while True:
+            yield from self.law.draw(self.rng, _MOST_LAST_LOOK)
+
+    def _mover(self, start: _Draws, to: Floats, kept: Bools, columns: Ints) -> int:
+        """A column that changes the answer of one row in which all ``columns`` do together, by halves."""
+        lower, upper, low = 0, columns.size, start
+        while upper - lower > 1:
+            middle = (lower + upper) // 2
+            moved = self._moved(start, to, kept, _mask(columns[:middle], kept.shape))
+            if self._differ(moved, low).any():
+                upper = middle
+            else:
+                lower, low = middle, moved
+        return int(columns[lower])
+
+    def _moved(self, start: _Draws, to: Floats, kept: Bools, moves: Bools) -> _Draws:
+        """Rows in which columns are moved, and their answers."""
         x, its = np.where(moves, to, start.x), np.where(moves, kept, start.kept)
         # in the part of the rows that they are like
         moved = _Draws(x, its, self._answers(x), start.part)
         self.trials.append(moved)
         return moved
 
-    def _movers(
-        self, start: _Draws, to: Floats, kept: Bools, columns: Ints, at: Ints, rounding: Floats, limit: int
-    ) -> set[int]:
-        """A column for each row ``at`` these places that changes its answer, by halves."""
-        lower, upper = np.zeros(at.size, dtype=np.int64), np.full(at.size, columns.size)
-        some = start.take(at)
-        low = some.answers.copy()
-        while (open_ := upper - lower > 1).any():
-            if len(self.calls) + open_.sum() > limit:
-                return set()
-            its = np.flatnonzero(open_)
-            middle = (lower[its] + upper[its]) // 2
-            part = some.take(its)
-            moved = self._moved(part, to[at[its]], kept[at[its]], columns, middle)
-            changed = (np.abs(moved.answers - low[its]) > rounding).any(axis=1)
-            upper[its[changed]] = middle[changed]
-            lower[its[~changed]] = middle[~changed]
-            low[its[~changed]] = moved.answers[~changed]
-        return set(columns[lower].tolist())
+    def _differ(self, one: _Draws, other: _Draws) -> Bools:
+        answers = np.concatenate([both[0].answers for both in self.pairs])
+        size = np.maximum(np.abs(answers).max(axis=0, initial=0.0), np.abs(self.prediction))
+        return np.asarray((np.abs(one.answers - other.answers) > DIFFERENCE_ROUNDING * size).any(axis=1))
 
-    def _importance(self, rows: _Draws) -> Floats:
-        functions, places = self._functions(rows)
-        importance = np.zeros(self.columns.size)
-        if np.ptp(rows.answers, axis=0).any():
-            values = functions(rows.x, rows.kept)
-            for fitted in SumOfPairs.fit(functions, values, _scaled(rows.answers)[0]):
+    def _importance(self, rows: _Draws) -> tuple[Floats, Floats]:
+        """How much columns in the game matter, (m,), and what they leave of rows, (n,)."""
+        answers, importance = _scaled(rows.answers)[0], np.zeros(self.columns.size)
+        rest = answers - answers.mean(axis=0)
+        if self.columns.size and rest.any():
+            functions, values, places = self._functions(rows)
+            for fitted in SumOfPairs.fit(functions, values, answers):
                 importance[places] += fitted.importance
-        return importance
+                rest = answers - fitted.predict(values)
+        return importance, np.abs(rest).max(axis=1)
 
     # -- estimates -------------------------------------------------------------------------------------------
 
@@ -376,211 +415,193 @@ class _Sampled:
         many = [*sides[0], *sides[1], *self.others, *self.trials, *self.before]
         return _Draws.joined(many, self.law.row.size, self.prediction.size)
 
-    def _functions(self, rows: _Draws) -> tuple[ColumnFunctions, Ints]:
-        """Functions of the columns in the game, or of those that answers follow most, and their places."""
+    def _functions(self, rows: _Draws) -> tuple[ColumnFunctions, Floats, Ints]:
+        """Functions of the columns in the game, or of those that answers follow most; values, and places."""
         functions = ColumnFunctions(self.law, self.columns)
         values = functions(rows.x, rows.kept)
         places = likely_columns(values, functions.column, rows.answers)
         if places.size < self.columns.size:
             functions = ColumnFunctions(self.law, self.columns[places])
-        return functions, places
-
-    def _weights(self, kept: Bools) -> Floats:
-        """a_j(S) of sets (n, m), by the mixed law of their sizes."""
-        n, m = kept.shape
-        if m < 2:
-            return np.zeros((n, m))
-        sizes = kept.sum(axis=1)
-        total = sum(pairs for pairs, _ in self.games)
-        law = sum(pairs / total * law_of_sizes(columns.size, m) for pairs, columns in self.games)
-        inside = (sizes > 0) & (sizes < m)
-        size = np.where(inside, sizes, 1)[:, None]
-        rest = np.where(inside, m - sizes, 1)[:, None]
-        weights = np.where(kept, 1.0 / size, -1.0 / rest) / np.asarray(law)[size]
-        return np.where(inside[:, None], weights, 0.0)
+            values = functions(rows.x, rows.kept)
+        return functions, values, places
 
     def estimate(self, *, is_last: bool) -> _Estimate:
         """Contributions by all answers so far."""
-        rows = self._rows()
-        answers, prediction = rows.answers, self.prediction
-        if are_complements(np.concatenate([answers, prediction[None]])):
-            rows, prediction = rows._replace(answers=answers[:, 1:]), prediction[1:]
+        rows, prediction = self._rows(), self.prediction
+        if are_complements(np.concatenate([rows.answers, prediction[None]])):
+            rows, prediction = rows._replace(answers=rows.answers[:, 1:]), prediction[1:]
         scaled, unit = _scaled(rows.answers)
-        pairs = sum(size for size, _ in self.games)
-        crossed = self._cross_fitted(rows._replace(answers=scaled))
-        estimate = self._combined(rows, crossed, unit, prediction, pairs)
+        rows = rows._replace(answers=scaled)
+        crossed, places = self._cross_fitted(rows)
+        estimate = self._combined(rows, crossed, prediction, unit)
         excess = estimate.excess(self.walks.sampling.accuracy)
         if is_last and excess > 1.0 and self.columns.size > 1 and "pairs" in crossed:
-            crossed |= self._with_rest(rows._replace(answers=scaled), crossed)
-            estimate = self._combined(rows, crossed, unit, prediction, pairs)
-        return estimate
+            crossed |= self._with_rest(rows, crossed["pairs"], places)
+            estimate = self._combined(rows, crossed, prediction, unit)
+        if not is_last or not self.reserve:
+            return estimate
+        before, order = self.columns, np.flatnonzero(self.law.varies)
+        self._look(self._rows(), order, self.rest.max(axis=1), self.most, self.most - self.spent)
+        if not np.array_equal(before, self.columns):
+            return self.estimate(is_last=True)
+        return self._combined(rows, crossed, prediction, unit)
 
-    def _cross_fitted(self, rows: _Draws) -> dict[str, _Crossed]:
-        """What each quick control leaves where it was not fitted."""
+    def _cross_fitted(self, rows: _Draws) -> tuple[dict[str, _Crossed], Ints]:
+        """Quick controls, and the places of the columns that they are of."""
         answers, m = rows.answers, self.columns.size
         parts = [rows.part == part for part in range(_PARTS)]
         levels = [answers[~out].mean(axis=0) for out in parts]
+        self.single = np.zeros(answers.shape[1])
         games = [_constant(level, m) for level in levels]
-        kinds = {
-            "none": _Crossed.of(
-                parts, [answers[out] - level for out, level in zip(parts, levels, strict=True)], games
-            )
-        }
+        kinds = {"none": _Crossed.of(parts, [answers - level for level in levels], games)}
         if not m or not np.ptp(answers, axis=0).any():
-            return kinds
-        functions, places = self._functions(rows)
-        values = functions(rows.x, rows.kept)
+            return kinds, np.arange(0)
+        functions, values, places = self._functions(rows)
         fits = [SumOfPairs.fit(functions, values[~out], answers[~out]) for out in parts]
+        self.single = fits[0][1].changes(values)
         for name, its in zip(("columns", "pairs"), zip(*fits, strict=True), strict=True):
-            predicted = [one.predict(values) for one in its]
-            rests = [answers[out] - p[out] for out, p in zip(parts, predicted, strict=True)]
-            games = [_embedded(one.game(), places, m) for one in its]
-            everywhere = [answers - p for p in predicted]
-            kinds[name] = _Crossed.of(parts, rests, games, everywhere)
-        return kinds
+            everywhere = [answers - one.predict(values) for one in its]
+            kinds[name] = _Crossed.of(parts, everywhere, [_embedded(one.game(), places, m) for one in its])
+        return kinds, places
 
-    def _with_rest(self, rows: _Draws, crossed: dict[str, _Crossed]) -> dict[str, _Crossed]:
+    def _with_rest(self, rows: _Draws, pairs: _Crossed, places: Ints) -> dict[str, _Crossed]:
         """Controls of what sums of pairs leave."""
-        law, pairs = self.law, crossed["pairs"]
-        columns = self._functions(rows)[1]
-        used = self.columns[columns]
+        law, kinds, used, m = self.law, dict[str, _Crossed](), self.columns[places], self.columns.size
         parts = [rows.part == part for part in range(_PARTS)]
-        kinds: dict[str, _Crossed] = {}
 
-        def add(name: str, fit: Callable[[Floats, Floats], Any]) -> None:
-            rests, games = list[Floats](), list[Game]()
-            for out, beside, game in zip(parts, pairs.everywhere, pairs.games, strict=True):
-                fitted = fit(rows.x[~out], beside[~out])
-                if fitted is None:
-                    return
-                rests.append(beside[out] - fitted.predict(rows.x[out]))
-                games.append(game.plus(_embedded(fitted.game(), columns, self.columns.size)))
-            kinds[name] = _Crossed.of(parts, rests, games)
+        def add(name: str, predicted: Sequence[Floats], games: Sequence[Game]) -> None:
+            everywhere = [its - one for its, one in zip(pairs.everywhere, predicted, strict=True)]
+            both = [its.plus(_embedded(one, places, m)) for its, one in zip(pairs.games, games, strict=True)]
+            kinds[name] = _Crossed.of(parts, everywhere, both)
 
-        def bumps(x: Floats, y: Floats) -> Bumps:
-            fitted, self.width = Bumps.fit(law, used, x, y, self.width)
-            return fitted
+        def shares(rest: Floats, out: Bools) -> Floats:
+            """Of what sums of pairs leave of some rows, (k,)."""
+            before = (pairs.rest[out] ** 2).sum(axis=0)
+            return np.asarray((rest[out] ** 2).sum(axis=0) / np.where(before > 0, before, 1.0))
 
+        def trees(i: int) -> BoostedGame | None:
+            return BoostedGame.fit(law, used, rows.x[~parts[i]], pairs.everywhere[i][~parts[i]])
+
+        most = np.full(rows.answers.shape[1], _NEARLY_AS_GOOD)
         if bumps_fit(law, used):
-            self.width = None
-            add("bumps", bumps)
-        if law.starts.omitted is None:
-            add("trees", partial(BoostedGame.fit, law, used))
+            bumps = Bumps.without_each(law, used, rows.x, pairs.everywhere, parts)
+            add("bumps", np.split(bumps.predict(rows.x), _PARTS, axis=1), bumps.game().split(_PARTS))
+            if (shares(kinds["bumps"].rest, rows.part >= 0) < _SMOOTH).all():
+                return kinds
+            most = np.minimum(most, shares(kinds["bumps"].rest, parts[0]))
+        # the first part shows whether trees are worth their time
+        first = trees(0) if law.starts.omitted is None else None
+        if first and (shares(pairs.everywhere[0] - first.predict(rows.x), parts[0]) < most).any():
+            fits = [first, *filter(None, map(trees, range(1, _PARTS)))]
+            if len(fits) == _PARTS:
+                add("trees", [its.predict(rows.x) for its in fits], [its.game() for its in fits])
         return kinds
 
     def _combined(
+        self, rows: _Draws, crossed: dict[str, _Crossed], prediction: Floats, unit: Floats
+    ) -> _Estimate:
+        """The same, each output by the control that leaves least."""
+        pairs, k = sum(size for size, _ in self.games), unit.size
+        drawn = 2 * pairs + sum(len(its.x) for its in self.others)
+        self.rest = np.zeros((drawn, k))
+        weights = weights_of_sets(rows.kept[:pairs], self.columns, self.games)
+        each = [self._of_output(o, rows, crossed, prediction, unit, weights) for o in range(k)]
+        of_game = _Estimate(*(np.stack(numbers, axis=-1) for numbers in zip(*each, strict=True)))
+        whole = self._with_unused(of_game, rows, prediction / unit)
+        noise = self.walks.sampling.spread
+        moving = self.columns if self.columns.size else np.flatnonzero(self.law.varies)
+        estimate = _Estimate(*(numbers * unit for numbers in whole))
+        estimate.errors[moving] = np.hypot(estimate.errors[moving], noise / max(moving.size, 1))
+        return estimate._replace(base_errors=np.hypot(estimate.base_errors, noise))
+
+    def _of_output(
         self,
+        o: int,
         rows: _Draws,
         crossed: dict[str, _Crossed],
+        predictions: Floats,
         unit: Floats,
-        prediction: Floats,
-        pairs: int,
+        weights: Floats,
     ) -> _Estimate:
-        law, m, k = self.law, self.columns.size, prediction.size
-        weights = self._weights(rows.kept[:pairs][:, self.columns])
-        square = (weights**2).sum(axis=1)
+        """One output's, in units of its answers."""
+        law, (pairs, m), prediction = self.law, weights.shape, float(predictions[o] / unit[o])
+        base, base_error = self._base(o, rows, crossed, unit)
         halves = {
-            name: 0.5 * (its.rest[:pairs] - its.rest[pairs : 2 * pairs]) for name, its in crossed.items()
+            name: 0.5 * (its.rest[:pairs, o] - its.rest[pairs : 2 * pairs, o])
+            for name, its in crossed.items()
         }
-        drawn = 2 * pairs + sum(len(its.x) for its in self.others)
+        square = (weights**2).sum(axis=1)
+        name = _least({name: float(square @ half**2) for name, half in halves.items()})
+        half = halves[name]
+        self.rest[:, o] = np.abs(crossed[name].rest[: len(self.rest), o])
+        shares = np.bincount(rows.part[:pairs], minlength=_PARTS) / max(pairs, 1)
+        game = crossed[name].games_of(shares, o)
+        values, alone, last = (_row_weights(law, its) @ its for its in game[1:])
+        psi = weights * half[:, None]
+        phi = values + psi.mean(axis=0) if pairs else values
+        phi = phi + (prediction - base - phi.sum()) / max(m, 1)
+        size = max(float(np.abs(rows.answers[:, o]).max()), abs(prediction))
+        phi[np.abs(phi) <= DIFFERENCE_ROUNDING * size] = 0.0
+        errors = np.hypot(_error_of_mean(psi), base_error / m) if m > 1 else np.full(m, base_error)
+        possible = (1.0 if 0.0 <= predictions[o] <= 1.0 else np.inf) / unit[o]
+        largest = float(np.abs(rows.answers[:, o] - prediction).max())
+        bound = _unlike(half, largest, possible, DIFFERENCE_ROUNDING * size)
+        errors = np.maximum(errors, bound)
+        if isinstance(law, IndependentDraws):
+            base_error = max(base_error, bound)
+        errors = np.hypot(errors, law.rounding * np.abs(phi).max(initial=0.0))
+        if (omitted := law.starts.omitted) is not None:
+            away = game.values - law.weights @ game.values
+            errors = np.hypot(errors, np.sqrt(omitted.share * (law.weights @ away**2) / omitted.effective))
+        numbers = base, base_error, phi, errors, alone + phi - values, last + phi - values
+        return _Estimate(*map(np.asarray, numbers))
+
+    def _base(self, o: int, rows: _Draws, crossed: dict[str, _Crossed], unit: Floats) -> tuple[float, float]:
+        """E f and its error, of an output, in units of its answers."""
+        law, drawn = self.law, len(self.rest)
+        if isinstance(law, OccurringDraws):
+            omitted, output = law.starts.omitted, o - unit.size
+            error = 0.0 if omitted is None else float(np.sqrt(omitted.base[output]))
+            return float(law.weights @ law.starts.answers[:, output]) / unit[o], error / unit[o]
         # rows of which nothing in the game is kept follow the law
-        at_base = np.flatnonzero(~rows.kept[:drawn, self.columns].any(axis=1))
-        scores = {name: square @ its**2 for name, its in halves.items()}
-        of_base = {name: (its.rest[at_base] ** 2).sum(axis=0) for name, its in crossed.items()}
-        parts = np.bincount(rows.part[:pairs], minlength=_PARTS) / max(pairs, 1)
-        result = _Estimate(*(np.zeros(k) for _ in range(2)), *(np.zeros((m, k)) for _ in range(4)))
-        rounding = DIFFERENCE_ROUNDING * np.maximum(np.abs(rows.answers).max(axis=0), np.abs(prediction))
-        for o in range(k):
-            if isinstance(law, OccurringDraws):
-                base, base_error = float(law.weights @ law.starts.answers[:, o - k]), 0.0
-            else:
-                its = crossed[_least(of_base, o)]
-                rest = its.rest[at_base, o]
-                of_part = np.bincount(rows.part[at_base], minlength=_PARTS) / len(rest)
-                mean = sum(
-                    p * float(law.weights @ game.base[:, o])
-                    for p, game in zip(of_part, its.games, strict=True)
-                )
-                base = float(mean + rest.mean()) * unit[o]
-                base_error = float(_error_of_mean(rest[:, None])[0]) * unit[o]
-            name = _least(scores, o)
-            half, games = halves[name][:, o], crossed[name].games
-            psi = weights * half[:, None]
-            values, alone, last = (
-                sum(
-                    p * np.tensordot(_row_weights(law, getattr(game, which)), getattr(game, which)[..., o], 1)
-                    for p, game in zip(parts, games, strict=True)
-                )
-                * unit[o]
-                for which in ("values", "alone", "last")
-            )
-            phi = values + psi.mean(axis=0) * unit[o] if pairs else values
-            phi = phi + (prediction[o] - base - phi.sum()) / max(m, 1)
-            phi[np.abs(phi) <= rounding[o]] = 0.0
-            errors = (
-                np.hypot(_error_of_mean(psi) * unit[o], base_error / max(m, 1))
-                if m > 1
-                else np.full(m, base_error)
-            )
-            # half a difference that few pairs have may be missed by as many
-            away = np.abs(half - np.median(half)) * unit[o]
-            unlike = int((away > rounding[o]).sum())
-            if unlike < min(ENOUGH_ANSWERS, pairs // 2):
-                largest = max(
-                    2.0 * away.max(initial=0.0), float(np.abs(rows.answers[:, o] - prediction[o]).max())
-                )
-                if largest <= rounding[o]:
-                    largest = 1.0 if 0.0 <= prediction[o] <= 1.0 else np.inf
-                bound = 3.0 / 1.96 / pairs * largest
-                errors = np.maximum(errors, bound)
-                base_error = max(base_error, bound) if isinstance(law, IndependentDraws) else base_error
-            errors = np.hypot(errors, law.rounding * np.abs(phi).max(initial=0.0))
-            omitted = law.starts.omitted
-            if omitted is not None:
-                rows_phi = (
-                    sum(p * game.values[..., o] for p, game in zip(parts, games, strict=True)) * unit[o]
-                )
-                away = rows_phi - law.weights @ rows_phi
-                variance = omitted.share * (law.weights @ away**2) / omitted.effective
-                errors = np.hypot(errors, np.sqrt(variance))
-                base_error = float(np.hypot(base_error, np.sqrt(omitted.base[o - k])))
-            result.base[o], result.base_errors[o] = base, base_error
-            result.values[:, o], result.errors[:, o] = phi, errors
-            result.alone[:, o], result.last[:, o] = alone + phi - values, last + phi - values
-        return self._with_unused(result)
+        its = np.flatnonzero(~rows.kept[:drawn, self.columns].any(axis=1))
+        name = _least({name: float((one.rest[its, o] ** 2).sum()) for name, one in crossed.items()})
+        rest = crossed[name].rest[:drawn, o]
+        shares = np.bincount(rows.part[its], minlength=_PARTS) / its.size
+        mean = float(law.weights @ crossed[name].games_of(shares, o).base)
+        # what is rare may be met in other rows alone
+        every = float(_error_of_mean(rest[:, None])[0]) * np.sqrt(drawn / its.size)
+        return mean + float(rest[its].mean()), max(float(_error_of_mean(rest[its, None])[0]), every)
 
-    def _with_unused(self, result: _Estimate) -> _Estimate:
+    def _with_unused(self, of_game: _Estimate, rows: _Draws, prediction: Floats) -> _Estimate:
         """The same for all columns."""
-        d, k = self.law.row.size, result.base.size
-        values, errors, alone, last = (np.zeros((d, k)) for _ in range(4))
+        d, k = self.law.row.size, of_game.base.size
         unused = np.setdiff1d(np.flatnonzero(self.law.varies), self.columns)
-        if self.columns.size:
-            errors[unused] = np.sqrt((result.errors**2).mean(axis=0))
-        else:
-            errors[unused] = result.base_errors
-        # a change that no pair met, in which the column was another
-        met = sum(
-            (~same(np.where(one.kept, other.x, one.x), self.law.row)).sum(axis=0) for one, other in self.pairs
-        )
-        errors[unused] = np.maximum(
-            errors[unused], 3.0 / 1.96 / np.maximum(met, 1)[unused, None] * self._largest(k)
-        )
-        for total, its in (
-            (values, result.values),
-            (errors, result.errors),
-            (alone, result.alone),
-            (last, result.last),
-        ):
-            total[self.columns] = its
-        noise = self.walks.sampling.spread
-        moving = self.columns if self.columns.size else unused
-        errors[moving] = np.hypot(errors[moving], noise / max(moving.size, 1))
-        return _Estimate(result.base, np.hypot(result.base_errors, noise), values, errors, alone, last)
+        whole = _Estimate(of_game.base, of_game.base_errors, *(np.zeros((d, k)) for _ in range(4)))
+        for numbers, its in zip(whole[2:], of_game[2:], strict=True):
+            numbers[self.columns] = its
+        if unused.size:
+            unseen = self._unseen(unused, rows, prediction) if self.columns.size else of_game.base_errors
+            whole.errors[unused] = unseen
+        return whole
 
-    def _largest(self, k: int) -> Floats:
-        """The largest change of k outputs, (k,); a change that was never seen has its bound already."""
-        away = np.abs(self._rows().answers - self.prediction).max(axis=0)[-k:]
-        return np.asarray(np.where(self.columns.size, away, 0.0))
+    def _unseen(self, unused: Ints, rows: _Draws, prediction: Floats) -> Floats:
+        """Errors (u, k) of columns that were left out: what they may change in rows that tell nothing of it.
+
+        Nothing of size A happened in a row that was looked at, nor where the control leaves less than half of
+        A, unless what it leaves otherwise makes up for it. So many rows bound the share in which it happens.
+        """
+        x, answers = rows.x[: len(self.rest)], np.abs(rows.answers)
+        moved = (~same(x[:, unused], self.law.row[unused])).mean(axis=0)
+        met = np.minimum(moved, 1.0 - moved)[:, None, None]
+        is_looked = np.array([row.tobytes() in self.looked for row in x])
+        rests = np.sort(self.rest[~is_looked], axis=0)
+        count = np.arange(len(rests))[:, None] ** 2 / max(len(rests), 1)
+        largest = np.minimum(self.single, np.abs(rows.answers[: len(x)] - prediction).max(axis=0))
+        sizes = np.concatenate([np.minimum(2.0 * rests, 2.0 * answers.max(axis=0)), largest[None]])
+        counts = np.concatenate([count, [[len(rests)]]])
+        bounds = sizes / np.maximum(len(self.looked) + met * counts, 1.0)
+        return np.asarray(3.0 / 1.96 * bounds.max(axis=1))
 
     def _result(self, estimate: _Estimate) -> RowContributions:
         base = self.prediction[self.prediction.size - estimate.base.size :] - estimate.values.sum(axis=0)
@@ -595,6 +616,20 @@ class _Sampled:
         )
         account = RowContributions(*(np.asarray(number)[None] for number in numbers))
         return account if estimate.base.size == self.prediction.size else account.with_complement()
+
+
+def _unlike(half: Floats, largest: float, possible: float, rounding: float) -> float:
+    """Bound of what pairs may have missed: half a difference that few pairs have may be missed by as many."""
+    away = np.abs(half - np.median(half)) if half.size else half
+    if int((away > rounding).sum()) >= min(ENOUGH_ANSWERS, half.size // 2):
+        return 0.0
+    largest = max(2.0 * away.max(initial=0.0), largest)
+    return 3.0 / 1.96 / half.size * (largest if largest > rounding else possible)
+
+
+def _mask(columns: Ints, shape: tuple[int, ...]) -> Bools:
+    """Which columns are among these, for each row."""
+    return np.broadcast_to(np.isin(np.arange(shape[1]), columns), shape)
 
 
 def _scaled(answers: Floats) -> tuple[Floats, Floats]:
@@ -626,10 +661,10 @@ def _embedded(game: Game, places: Ints, m: int) -> Game:
     return Game(game.base, *map(whole, game[1:]))
 
 
-def _least(scores: dict[str, Floats], output: int) -> str:
+def _least(scores: dict[str, float]) -> str:
     name, *others = scores
     for other in others:
-        if scores[other][output] < _NEARLY_AS_GOOD * scores[name][output]:
+        if scores[other] < _NEARLY_AS_GOOD * scores[name]:
             name = other
     return name
 
@@ -655,12 +690,31 @@ def _sets(rng: np.random.Generator, count: int, m: int) -> Bools:
     return np.asarray(ranks < np.clip(sizes, 1, m - 1)[:, None])
 
 
+def weights_of_sets(kept: Bools, columns: Ints, games: Sequence[tuple[int, Ints]]) -> Floats:
+    """a_j(S) of sets (n, d), for the m columns in the game, (n, m).
+
+    Sets were drawn in games: a number of pairs, and the columns that sizes were drawn for, of which there are
+    two or more, or none. All others were kept in half of the sets.
+    """
+    kept = kept[:, columns]
+    n, m = kept.shape
+    sizes = kept.sum(axis=1)
+    inside = (sizes > 0) & (sizes < m)
+    law, total = np.zeros(n), sum(pairs for pairs, _ in games)
+    for pairs, its in games:
+        members = np.isin(columns, its)
+        count, sized = int(members.sum()), kept[:, members].sum(axis=1)
+        shares = law_of_sizes(its.size, count) if count else np.ones(1)
+        # of sets of a size, beside uniform sets
+        odds = _log_choose(m, sizes) - _log_choose(count, sized) - (m - count) * np.log(2.0)
+        law += pairs / max(total, 1) * shares[sized] * np.exp(odds)
+    size, rest = np.where(inside, sizes, 1)[:, None], np.where(inside, m - sizes, 1)[:, None]
+    weights = np.where(kept, 1.0 / size, -1.0 / rest) / np.where(inside, law, 1.0)[:, None]
+    return np.where(inside[:, None], weights, 0.0)
+
+
 def law_of_sizes(columns: int, m: int) -> Floats:
     """P(|S| = 0, ..., m) of the m columns in the game, of sets of all ``columns``."""
-    from scipy.special import gammaln
-
-    if columns < 2:
-        return np.full(m + 1, 1.0 / (m + 1))
     s = np.arange(1, columns)
     share = 1.0 / np.sqrt(s * (columns - s))
     share /= share.sum()
@@ -668,12 +722,13 @@ def law_of_sizes(columns: int, m: int) -> Floats:
         return np.concatenate([[0.0], share, [0.0]])
     inside = np.arange(m + 1)[:, None]
     possible = (inside <= s) & (s - inside <= columns - m)
-
-    def log_choose(n: Ints | int, r: Ints) -> Floats:
-        return np.asarray(gammaln(np.add(n, 1)) - gammaln(r + 1) - gammaln(n - r + 1))
-
     rest = np.where(possible, s - inside, 0)
-    log = (
-        log_choose(m, np.where(possible, inside, 0)) + log_choose(columns - m, rest) - log_choose(columns, s)
-    )
+    log = _log_choose(m, np.where(possible, inside, 0)) + _log_choose(columns - m, rest)
+    log = log - _log_choose(columns, s)
     return np.asarray(np.where(possible, np.exp(log), 0.0) @ share)
+
+
+def _log_choose(n: int, r: Ints) -> Floats:
+    from scipy.special import gammaln
+
+    return np.asarray(gammaln(n + 1) - gammaln(r + 1) - gammaln(n - r + 1))

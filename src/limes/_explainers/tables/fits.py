@@ -61,8 +61,8 @@ from limes._shapley.exact import RowContributions, exact_contributions
 from limes._shapley.game_controls import IndependentDraws, OccurringDraws
 from limes._shapley.interventional import Interventional
 from limes._shapley.permutations import ControlVariates, PermutationSampler
-from limes._shapley.set_sampler import Before, SetSampler
-from limes._shapley.starts import OccurringStarts, ProductStarts
+from limes._shapley.set_sampler import SetSampler
+from limes._shapley.starts import DrawnStarts, OccurringStarts, ProductStarts
 from limes._threads import LRUCache
 from limes.designs._column import SpreadColumn
 from limes.designs._marginals import BinCells
@@ -310,6 +310,11 @@ class _Accounts(ABC):
     def has_exact(self) -> bool:
         """Whether contributions are exact, but for single rows that are refused."""
 
+    @property
+    def calls_a_row(self) -> int:
+        """Calls of the model that contributions of a row may take; 0 of a form."""
+        return self.walks.sampling.max_calls if self.walks is not None and self.walks.asks else 0
+
     @abstractmethod
     def _exact_contributions(self, at: Ints) -> RowContributions: ...
 
@@ -535,7 +540,7 @@ class TableFits(_Accounts):
             return [None] * len(rows) if margins is None else [ControlVariates(its) for its in margins]
         return [None] * len(rows)
 
-    def _pooled(self, row: int) -> Before | None:
+    def _pooled(self, row: int) -> DrawnStarts | None:
         """The pool of a row's coefficients, whatever other rows needed."""
         if not self.rests_on_pool or not isinstance(self.sampling, PooledExpectation):
             return None
@@ -543,7 +548,7 @@ class TableFits(_Accounts):
         if not size:
             return None
         rows = self.sampling.pool.rows(size)
-        return Before(rows.x, rows.answers)
+        return DrawnStarts(rows.x, rows.answers)
 
     @property
     def has_exact(self) -> bool:

@@ -590,6 +590,7 @@ def tree_control(
     x: Floats,
     f: Floats,
     columns: Ints | None = None,
+    boosting: tuple[int, int, float] | None = None,
 ) -> FittedControl:
     # boosts the answers' principal directions: probabilities of two classes have one. Trees see all columns,
     # or some
@@ -600,7 +601,8 @@ def tree_control(
         return ZeroControl(f.shape[1])
     directions = directions[:_MOST_DIRECTIONS][varying]
     its = np.arange(x.shape[1]) if columns is None else columns
-    forests = tuple(_boosted(x, values, its) for values in ((f - mean) @ directions.T).T)
+    boosting = boosting or (_OF_FEW_ROWS if len(x) < _ROWS_OF_MANY_LEAVES else _OF_MANY_ROWS)
+    forests = tuple(_boosted(x, values, its, *boosting) for values in ((f - mean) @ directions.T).T)
     return _Trees(forests, directions, mean)
 
 
@@ -612,11 +614,10 @@ def share_beyond_trees(f: Floats) -> float:
     return share_left(outside[:, :-_MOST_DIRECTIONS].sum(axis=1), f)
 
 
-def _boosted(x: Floats, values: Floats, columns: Ints) -> Forest:
+def _boosted(x: Floats, values: Floats, columns: Ints, trees: int, leaves: int, rate: float) -> Forest:
     from sklearn.ensemble import HistGradientBoostingRegressor
     from threadpoolctl import threadpool_limits
 
-    trees, leaves, rate = _OF_FEW_ROWS if len(x) < _ROWS_OF_MANY_LEAVES else _OF_MANY_ROWS
     model = HistGradientBoostingRegressor(
         max_iter=trees,
         learning_rate=rate,

@@ -214,6 +214,8 @@ def _other_columns(model: Any, table: Any) -> str:
 
 # Bytes of a row that is its own key
 _SHORT = 256
+# Rows of the first batch of calls that are paced, and seconds of further ones
+_FIRST_BATCH, _SECONDS = 32, 1.0
 
 
 class Calls:
@@ -232,7 +234,7 @@ class Calls:
         is_function: bool = True,
     ) -> None:
         self._predict = predict
-        self._batch_size = batch_size
+        self.batch_size = batch_size
         self._retry = retry
         self._is_function = is_function
         # called with the number of rows of every batch that was predicted
@@ -252,8 +254,8 @@ class Calls:
         counted = None if seen is None else seen.copy()
         keys = _keys(x, counted)
         missing = list({key: i for i, key in enumerate(keys) if key not in self._cache}.items())
-        for start in range(0, len(missing), self._batch_size):
-            batch = missing[start : start + self._batch_size]
+        while missing:
+            batch, missing = missing[: self.batch_size], missing[self.batch_size :]
             predictions = with_retries(self._predict, x[[i for _, i in batch]], self._retry)
             self._cache.update(zip((key for key, _ in batch), predictions, strict=True))
             self.on_progress(len(batch))
@@ -271,6 +273,20 @@ class Calls:
             return None
         _pass_on(seen, counted)
         return np.array([self._cache[key] for key in keys])
+
+
+def paced_calls(predict: Callable[[Floats], Floats], *, batch_size: int, **options: Any) -> Calls:
+    """Calls of a function whose batches take about a second at most, once a small one has shown its speed."""
+
+    def timed(x: Floats) -> Floats:
+        began = time.perf_counter()
+        answers = predict(x)
+        seconds = max(time.perf_counter() - began, 1e-9) / len(x)
+        calls.batch_size = max(1, int(min(batch_size, _SECONDS / seconds)))
+        return answers
+
+    calls = Calls(timed, batch_size=min(batch_size, _FIRST_BATCH), **options)
+    return calls
 
 
 def _pass_on(seen: Counter[bytes] | None, counted: Counter[bytes] | None) -> None:
