@@ -1,9 +1,10 @@
-"""``python -m benchmarks.joint.speed``: Shapley values of trees against a background, beside shap and Woodelf.
+"""``python -m benchmarks.joint.speed``: Shapley values of trees against a background, beside two libraries.
 
-All ask the same question: interventional values against all rows of the background, which weigh the same. CPU
-seconds of one thread, in one process, where single rows take turns. What is computed once is timed by itself: of limes the first row's time, less a
-later one's; Woodelf keeps nothing, and a call of one row takes it seconds. shap is asked where that takes no
-minutes. The table is printed; with ``--save`` it goes into results/joint_speed.json and pages/joint.md.
+limes, shap and Woodelf are asked for interventional values against all rows of the background, which weigh
+the same. CPU seconds of one thread, in one process, where single rows take turns. What limes computes once is
+the first row's time, less a later one's; Woodelf keeps nothing, and a call of one row takes it seconds. shap
+is asked where that takes no minutes. The table is printed; with ``--save`` it goes into
+results/joint_speed.json and pages/joint.md.
 """
 
 from __future__ import annotations
@@ -123,7 +124,8 @@ def text(result: dict[str, Any]) -> str:
     """Markdown."""
     versions = ", ".join(f"{name} {number}" for name, number in result["versions"].items())
     lines = [
-        f"Machine: {result['machine']}; one thread, CPU time. {versions}. Batches of {result['batch']:,} rows.",
+        f"Machine: {result['machine']}; one thread, CPU time. {versions}. "
+        f"Batches of {result['batch']:,} rows.",
         "",
         "| model | background rows | once, s | kept, MB | one row, compiled part, ms | goal | one row, call "
         "| shap | batch, ms a row | Woodelf | apart from shap, Woodelf |",

@@ -1,4 +1,4 @@
-"""What an explainer keeps of a background, under weights that rows share: against enumeration, and its passes."""
+"""What an explainer keeps of a background: enumeration, and passes that are counted."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_copies_of_an_explainer_have_the_same_bits():
     model, x = model_and_rows()
     explainer = limes.TabularExplainer(model, x[:50], law="joint", bandwidth=np.inf)
     account = explainer.contributions(x[60:65]).contributions
-    copied = pickle.loads(pickle.dumps(explainer))  # noqa: S301 - ours
+    copied = pickle.loads(pickle.dumps(explainer))
     np.testing.assert_array_equal(copied.contributions(x[60:65]).contributions.values, account.values)
 
 
