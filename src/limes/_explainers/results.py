@@ -137,9 +137,9 @@ def _computed_contributions(
     # one by one: those that are finished are kept
     compute = partial(fits.contributions, is_current=True)
     parts, error = compute_each(rows, compute, progress=progress, workers=workers)
-    if error is not None:
-        return None, error
-    return fit.joined([part for part in parts if part is not None]) if rows else explanation.contributions, None
+    if error is not None or not rows:
+        return None if error else explanation.contributions, error
+    return fit.joined([part for part in parts if part is not None]), None
 
 
 def without_coefficients(explanation: Explanation) -> Explanation:
