@@ -545,7 +545,7 @@ JointBuilder::Merged JointBuilder::merged(const std::vector<std::uint32_t>& test
   return few;
 }
 
-// Count background rows by words of so many bits, in ascending order.
+// Count background rows by words of n bits, in ascending order.
 void JointBuilder::count(const std::uint32_t* words, std::size_t bits) {
   counts_.clear();
   const auto number = [&](std::size_t i) { return merged_ == nullptr ? 1 : merged_->number[i]; };

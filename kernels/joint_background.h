@@ -44,7 +44,7 @@ struct JointMask {
 struct JointNode {
   double threshold;
   std::uint32_t node, column, right;
-  std::uint32_t first, end;  // its masks; every row goes on where a node has none
+  std::uint32_t first, end;  // its masks; no row is dropped at a node without one
   std::uint8_t bit;
   bool is_leaf, is_empty;  // whether tables have all that is below it
 };

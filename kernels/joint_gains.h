@@ -26,6 +26,10 @@ struct Shares {
       }
     }
   }
+  static const Shares& table() {
+    static const Shares shares;
+    return shares;
+  }
   double operator()(std::size_t x, std::size_t y) const { return of[x * (kPathColumns + 1) + y]; }
   std::vector<double> of;
 };
@@ -82,7 +86,7 @@ class LeafGains {
   const Gain& operator[](std::size_t column) const { return of_[column]; }
 
  private:
-  const Shares shares_;
+  const Shares& shares_ = Shares::table();
   std::array<Gain, kPathColumns> of_{};
   std::uint64_t failed_ = 0, touched_ = 0;
   std::size_t y_ = 0;

@@ -149,7 +149,7 @@ def add_joint_contributions(
 # joint_background.cpp
 class JointBackground:
     def __init__(
-        self, trees: Trees, value: Floats, first: int, last: int, background: Floats, bytes: int, /
+        self, trees: Trees, value: Floats, first: int, last: int, background: Floats, room: int, /
     ) -> None: ...
     @property
     def end(self) -> int: ...

@@ -1,4 +1,4 @@
-"""What an explainer keeps of a background, under weights that rows share: against enumeration, and its passes."""
+"""What an explainer keeps of a background: enumeration, and passes that are counted."""
 
 from __future__ import annotations
 

@@ -106,20 +106,9 @@ def with_contributions(
     fit = explanation.fit
     if fit is None or not request.may_ask or (request.contributions == "shown" and fit.is_read):
         return explanation
-    fits, error = fit.make(), None
     try:
-        contributions = None if fit.is_read else _quick_contributions(fit, len(explanation))
-        if contributions is None and not fit.is_read:
-            # one by one: those that are finished are kept
-            rows = [[row] for row in range(len(explanation))]
-            compute = partial(fits.contributions, is_current=True)
-            parts, error = compute_each(
-                rows, compute, progress=_bar_of_calls(progress, fits), workers=workers
-            )
-            if error is None and rows:
-                contributions = fit.joined([part for part in parts if part is not None])
-        if error is None:
-            computed = explanation.contributions if contributions is None else contributions
+        computed, error = _computed_contributions(explanation, fit, progress, workers)
+        if computed is not None:
             return changed(explanation, contributions=computed)
     except KeyboardInterrupt as stop:
         error = stop
@@ -137,9 +126,22 @@ def with_contributions(
     return changed(explanation, row_warnings=tuple((*row, warning) for row in explanation.row_warnings))
 
 
-def _quick_contributions(fit: Fit, rows: int) -> Contributions | None:
-    """Contributions of an explanation's rows in one pass, if they are exact and take less than a second."""
-    return fit.exact_contributions() if rows * fit.make().account_seconds < 1.0 else None
+def _computed_contributions(
+    explanation: Explanation, fit: Fit, progress: Progress, workers: int
+) -> tuple[Contributions | None, BaseException | None]:
+    """Contributions of all rows, or the error that ended them."""
+    if fit.is_read:
+        return explanation.contributions, None
+    fits, rows = fit.make(), [[row] for row in range(len(explanation))]
+    exact = fit.exact_contributions() if len(rows) * fits.account_seconds < 1.0 else None
+    if exact is not None:
+        return exact, None
+    # one by one: those that are finished are kept
+    compute = partial(fits.contributions, is_current=True)
+    parts, error = compute_each(rows, compute, progress=_bar_of_calls(progress, fits), workers=workers)
+    if error is not None or not rows:
+        return None if error else explanation.contributions, error
+    return fit.joined([part for part in parts if part is not None]), None
 
 
 def _bar_of_calls(progress: Progress, fits: Any) -> Progress:

@@ -490,7 +490,7 @@ class Fit:
                 advance(len(parts[-1].base))
         return self.joined(parts)
 
-    def joined(self, parts: Sequence[RowContributions]) -> Contributions:
+    def joined(self, parts: list[RowContributions]) -> Contributions:
         """The chosen columns and outputs of all rows, from the contributions of some after others."""
         return self._chosen_from(type(parts[0]).joined(parts))
 

@@ -6,9 +6,9 @@ bandwidth these are the interventional values against the whole background. Of a
     φ_j = f_j(ξ_j) - Σ_b w_b f_j(b_j).
 
 Trees take all rows down together (``kernels/joint_contributions.cpp``); where background rows weigh the same,
-an explainer keeps the background's part of them (``kernels/joint_background.h``). A product ∏_j g_j(x_j) has, against
-one row b, the multilinear extension ∏_j (t g_j(ξ) + (1 - t) g_j(b)), whose integral a few nodes t give
-exactly (``exact.py``). Whatever else was read is asked about all coalitions, if these are few.
+what the background says by itself is kept (``kernels/joint_background.h``). A product ∏_j g_j(x_j) has,
+against one row b, the multilinear extension ∏_j (t g_j(ξ) + (1 - t) g_j(b)), whose integral a few nodes t
+give exactly (``exact.py``). Whatever else was read is asked about all coalitions, if these are few.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class _Terms(InterventionalGame):
     @cached_property
     def _means(self) -> Floats:
         """Of functions at background rows that weigh the same, (1, d, k)."""
-        return self._background.mean(axis=0, keepdims=True)
+        return np.asarray(self._background.mean(axis=0, keepdims=True))
 
     def __call__(self, x: Floats, weights: Floats | None) -> RowContributions:
         # row by row, whatever their number
@@ -218,7 +218,7 @@ class _Trees(SharedState, InterventionalGame):
     @property
     def _keeps(self) -> bool:
         """Whether what the background says by itself is computed once."""
-        return self._form.feature.size * self._background.shape[1] <= _STEPS
+        return bool(self._form.feature.size * self._background.shape[1] <= _STEPS)
 
     @property
     def seconds_alike(self) -> float:
@@ -264,7 +264,7 @@ class _Trees(SharedState, InterventionalGame):
         )
 
     def _kept_of_runs(self) -> list[_kernels.JointBackground]:
-        """What each run of trees keeps of the background; the trees that it has no room for are at its end."""
+        """What each run of trees keeps of the background; trees that it has no room for are its last."""
         with self._lock:
             if not self._kept:
                 kept = dict[int, _kernels.JointBackground]()
