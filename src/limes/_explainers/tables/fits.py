@@ -43,7 +43,6 @@ from limes._fidelity.variance import (
 )
 from limes._fidelity.weighted_rows import (
     FormPool,
-    JointEffects,
     OneHotFit,
     PairEffect,
     Total,
@@ -58,11 +57,11 @@ from limes._sampling.pool import SEQUENCES
 from limes._sampling.pooled import PooledExpectation
 from limes._shapley.curved_margins import CurvedMargin
 from limes._shapley.exact import RowContributions, exact_contributions
-from limes._shapley.game_controls import IndependentDraws, OccurringDraws
+from limes._shapley.game_controls import IndependentDraws
 from limes._shapley.interventional import Interventional
 from limes._shapley.permutations import ControlVariates, PermutationSampler
 from limes._shapley.set_sampler import SetSampler
-from limes._shapley.starts import DrawnStarts, OccurringStarts, ProductStarts
+from limes._shapley.starts import DrawnStarts, ProductStarts
 from limes._threads import LRUCache
 from limes.designs._column import SpreadColumn
 from limes.designs._marginals import BinCells
@@ -83,7 +82,7 @@ _SIZED = 256
 # Rows that are computed together: few enough for their tables of cells
 _TOGETHER = 1024
 # Rows of a call whose effects are cached
-_MOST_EFFECTS = 1000
+MOST_EFFECTS = 1000
 # Bytes of numbers of R² that are cached by pattern of cells, and of one entry beside its arrays
 _CACHED, _ENTRY = 1 << 27, 600
 # Number of pairs of columns up to which all are computed exactly; of more, those that rows of w rank highest
@@ -293,7 +292,7 @@ class AdditiveFit:
         return self.rows.each[self.i]
 
 
-class _Accounts(ABC):
+class Accounts(ABC):
     """Contributions of rows, exact or by walks; coefficients."""
 
     fit: Callable[[], Fitted]
@@ -369,7 +368,7 @@ def exact_account(
 
 
 @dataclass(frozen=True, eq=False)
-class TableFits(_Accounts):
+class TableFits(Accounts):
     """Fits of the rows of one call."""
 
     family: ProductFamily
@@ -388,7 +387,7 @@ class TableFits(_Accounts):
     _walked: dict[int, RowContributions] = field(default_factory=dict, init=False)
     _fidelities: dict[int, FitNumbers] = field(default_factory=dict, init=False)
     _additive_numbers: dict[int, FitNumbers] = field(default_factory=dict, init=False)
-    _additive: LRUCache[int, AdditiveFit] = field(default_factory=lambda: LRUCache(_MOST_EFFECTS), init=False)
+    _additive: LRUCache[int, AdditiveFit] = field(default_factory=lambda: LRUCache(MOST_EFFECTS), init=False)
 
     has_curves = True
 
@@ -405,7 +404,7 @@ class TableFits(_Accounts):
         missing = [row for row in dict.fromkeys(rows) if row not in self._fidelities]
 
         def sampled(some: list[int]) -> Iterable[FitNumbers]:
-            return ((*numbers, None) for numbers in _sampled_fidelities(self.fitted, some))
+            return ((*numbers, None) for numbers in sampled_fidelities(self.fitted, some))
 
         read = partial(self._by_cells, "surrogate", self._fidelities_of)
         self._fidelities.update(self._computed(missing, read, sampled))
@@ -806,107 +805,8 @@ def _size(mean: Floats) -> Floats:
     return np.maximum(np.abs(mean), 1.0)
 
 
-def _sampled_fidelities(fitted: Fitted, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
+def sampled_fidelities(fitted: Fitted, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
     """R² of sampled rows, which their surrogates have, and its standard errors, (k,) each."""
     assert fitted.sampled is not None  # noqa: S101 - the rows were sampled
     numbers = fitted.fidelity, fitted.sampled.fidelity_errors
     return [(np.atleast_1d(numbers[0][row]), np.atleast_1d(numbers[1][row])) for row in rows]
-
-
-@dataclass(frozen=True, eq=False)
-class _JointRow:
-    """Effects of one row under the joint law, where each is the mean over the rows of its cell."""
-
-    parts: JointEffects
-    cells: Ints
-    hidden: Floats | None = None
-
-    @property
-    def r_squared(self) -> tuple[Floats, Floats]:
-        return self.parts.additive
-
-    @cached_property
-    def effects(self) -> RowEffects:
-        each = zip(*map(self.parts.column, range(self.cells.size)), strict=True)
-        values, errors, masses, shares, share_errors = each
-        current = self.cells.tolist()
-        return RowEffects([*values], [*errors], [*masses], current, np.stack(shares), np.stack(share_errors))
-
-
-@dataclass(frozen=True, eq=False)
-class JointFits(_Accounts):
-    """Fits of the rows of one call under the joint law, from the answers to the background's rows."""
-
-    expectation: JointExpectation
-    texts: Sequence[Objects]  # the columns' cells in words
-    x: Floats  # (n, d)
-    cells: Ints  # (n, d)
-    fit: Callable[[], Fitted]  # the surrogates
-    predictions: Floats  # (n, ...)
-    walks: PermutationSampler | None
-    spent: Ints  # calls that each row rests on already, where one bound is set for all
-    _walked: dict[int, RowContributions] = field(default_factory=dict, init=False)
-    _effects: LRUCache[bytes, JointEffects] = field(
-        default_factory=lambda: LRUCache(_MOST_EFFECTS), init=False
-    )
-
-    has_curves = True
-    is_quick = False
-
-    @property
-    def account_seconds(self) -> float:
-        exact = self.expectation.interventional
-        return 0.0 if exact is None else exact.seconds
-
-    @cached_property
-    def _background_cells(self) -> Ints:
-        """Cells of the background's rows, (n, d), which the effects of all explained rows share."""
-        return self.expectation.family.codes.astype(np.int64)
-
-    def fidelities(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
-        return _sampled_fidelities(self.fitted, rows)
-
-    def additive_numbers(self, rows: Sequence[int]) -> list[FitNumbers]:
-        return [(*fit.r_squared, fit.hidden) for fit in self.additive(rows)]
-
-    def additive(self, rows: Sequence[int]) -> list[_JointRow]:
-        return [_JointRow(self._at(row), self.cells[row]) for row in rows]
-
-    def pairs(self, row: int, output: int, top: int, columns: Sequence[int]) -> list[PairEffect]:
-        several = [j for j in columns if len(self.texts[j]) > 1]
-        pairs = [self._at(row).pair(*both) for both in combinations(several, 2)]
-        return [p.of_output(output) for p in sorted(pairs, key=lambda p: -p.share[output])[:top]]
-
-    def cell_texts(self, row: int, column: int) -> tuple[str, ...]:  # noqa: ARG002 - the same for all rows
-        return tuple(self.texts[column].tolist())
-
-    @property
-    def has_exact(self) -> bool:
-        return self.expectation.interventional is not None
-
-    def _exact_contributions(self, at: Ints) -> RowContributions:
-        exact: Interventional | None = self.expectation.interventional
-        assert exact is not None  # noqa: S101 - these rows were not sampled
-        return exact.at(self.x[at], self.cells[at])
-
-    def _walked_to(self, row: int, others: ControlVariates | None, *, is_current: bool) -> RowContributions:
-        assert self.walks is not None  # noqa: S101 - the joint law is never exact
-        family, x = self.expectation.family, self.x[row]
-        around = family.around(self.cells[row])
-        starts = OccurringStarts(family.rows, self.expectation.answers, around, family.omitted)
-        spent = int(self.spent[row])
-        prediction = self.predictions[row].reshape(-1)
-        if self.walks.asks:
-            law = OccurringDraws(x, starts, family.product)
-            return SetSampler(self.walks).at(law, prediction, None, spent, is_current=is_current)
-        return self.walks.at(x, prediction, starts, others, spent, is_current=is_current)
-
-    def _at(self, row: int) -> JointEffects:
-        cells = self.cells[row]
-
-        def compute() -> JointEffects:
-            counts = [len(texts) for texts in self.texts]
-            weights = self.expectation.family.around(cells).weights
-            return JointEffects(self._background_cells, counts, weights, self.expectation.answers)
-
-        return self._effects.get(cells.tobytes(), compute)

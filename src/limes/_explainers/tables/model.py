@@ -18,7 +18,8 @@ from limes._diagnostics.context import Estimate
 from limes._expectations.moments import CutShort
 from limes._expectations.of_forms import reproducible
 from limes._explainers.results import OCCURRING, PERTURBED, RowWarnings, fixed_warnings, sampling_warnings
-from limes._explainers.tables.fits import JointFits, ReadForm, TableFits
+from limes._explainers.tables.fits import ReadForm, TableFits
+from limes._explainers.tables.joint_fits import JointFits
 from limes._explainers.tables.laws import (
     Family,
     TabularOptions,
