@@ -47,7 +47,7 @@ _MOST_COLUMNS, _MOST_PAIRS = 48, 40
 _STEADY = 0.05
 _STEPS, _NO_VARIANCE, _LEAST_NOISE = 25, 1e-7, 1e-10
 # Centres of the kernel, its widths, and rows that these are chosen by
-_CENTRES, _WIDTHS, _CHOOSING = 448, (0.6, 1.0, 1.6, 2.5), 192
+_CENTRES, _WIDTHS, _CHOOSING = 600, (0.6, 1.0, 1.6, 2.5), 192
 _PENALTIES = PENALTIES[2::2]
 # Trees, leaves of each, and learning rate
 _TREES = 30, 6, 0.3
