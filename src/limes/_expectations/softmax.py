@@ -329,9 +329,7 @@ class _Rule:
         means, contrasts = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
         return means, contrasts, float(column.upper[self._exponents[0]])
 
-    def _by_moments(
-        self, column: ColumnTerm, nodes: PlaneSum
-    ) -> tuple[Complexes, Complexes, float] | None:
+    def _by_moments(self, column: ColumnTerm, nodes: PlaneSum) -> tuple[Complexes, Complexes, float] | None:
         """The same of one function f, for which e^{level + i (t₁ a + t₂ b)} is e^{zf}."""
         if len(column.loading) > 1:
             return None

@@ -18,12 +18,12 @@ def usual_cells(frame: Any) -> dict[int, Objects]:
     """The cells of the columns that hold numbers of numpy, or no other cells than texts, by position."""
     alike: dict[Any, list[int]] = {}
     for j, dtype in enumerate(frame.dtypes):
-        is_number = isinstance(dtype, np.dtype) and dtype.kind in "biuf"
-        if is_number or dtype == object or type(dtype).__name__ == "StringDtype":
+        kinds = "biufO" if isinstance(dtype, np.dtype) else ""
+        if (kinds and dtype.kind in kinds) or type(dtype).__name__ == "StringDtype":
             alike.setdefault(dtype, []).append(j)
     cells = dict[int, Objects]()
     for dtype, places in alike.items():
-        if isinstance(dtype, np.dtype) and dtype != object:
+        if isinstance(dtype, np.dtype) and dtype.kind != "O":
             block = np.ascontiguousarray(frame.iloc[:, places].to_numpy().T)
             cells |= zip(places, block, strict=True)
             continue

@@ -18,7 +18,15 @@ import numpy as np
 
 from limes._arrays import EXACT, Bools, Floats, Ints, Objects, Reals, is_wide
 from limes._checks import SHOWN, did_you_mean, listed
-from limes._explainers.tables.columns import FEW, TableColumn, encode, encode_all, learn, template_of, unreadable
+from limes._explainers.tables.columns import (
+    FEW,
+    TableColumn,
+    encode,
+    encode_all,
+    learn,
+    template_of,
+    unreadable,
+)
 from limes._explainers.tables.frames import frame_of, narrow, usual_cells, usual_column
 from limes._explainers.tables.quantities import cells_of, column_of, quantity_of
 from limes._names import Names, is_whole, names_of_frame, refuse_repeats, text_of
