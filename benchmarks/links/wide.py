@@ -1,7 +1,7 @@
-"""Contributions of probabilities and networks, row by row and in a batch: ``python -m benchmarks.links.wide``.
+"""Contributions of probabilities and networks, row by row: ``python -m benchmarks.links.wide``.
 
-It measures this alone, and leaves the other figures of the part as they are. Seconds are of the processor, generated
-data, one process; the median and the largest of single rows are those after the first four.
+It measures this alone, and leaves the other figures of the part as they are. Seconds are of the processor,
+generated data, one process; the median and the largest of single rows are those after the first four.
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ def _timed(name: str, model: Any, X: Any, **options: Any) -> dict[str, Any]:
     """Seconds of the constructor, of the first row, of single rows and of those of a batch."""
     say(name)
     construction, explainer = _seconds(lambda: limes.TabularExplainer(model, X[:1000], **options))
-    single = [_seconds(lambda i=i: explainer.contributions(X[i : i + 1]))[0] for i in range(1000, 1000 + ALONE)]
+    single = [
+        _seconds(lambda i=i: explainer.contributions(X[i : i + 1]))[0] for i in range(1000, 1000 + ALONE)
+    ]
     batch, _ = _seconds(lambda: explainer.contributions(X[1100 : 1100 + BATCH]))
     later = single[4:]
     return {
@@ -113,7 +115,9 @@ def text(result: dict[str, Any]) -> str:
         f"{what} {np.log(many[name] / few[name]) / octaves:.2f}"
         for what, name in (("constructor", "construction"), ("one row", "alone"), ("batch", "batch"))
     )
-    return "\n".join([*lines, f"Growth from {COLUMNS[0]} to {COLUMNS[-1]:,} columns, exponents: {exponents}."])
+    return "\n".join(
+        [*lines, f"Growth from {COLUMNS[0]} to {COLUMNS[-1]:,} columns, exponents: {exponents}."]
+    )
 
 
 def _line(each: dict[str, Any]) -> str:
