@@ -352,7 +352,9 @@ def _usual_column(column: TableColumn, values: Floats) -> Any:
         return None
     if column.template is None:
         return _narrow(values, column.dtype)
-    return column.template.array.take(column.places(values))
+    cells, template = column.template.array.take(column.places(values)), column.template
+    # a frame would make its own texts of objects
+    return type(template)(cells, dtype=object) if template.dtype == np.dtype(object) else cells
 
 
 def _narrow(values: Floats, dtype: np.dtype[Any]) -> Objects:
