@@ -156,7 +156,7 @@ def test_docstrings_name_all_choices(documented, choices):
 
 
 PLACES = ["src", "kernels", "docs", "ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"]
-OWN = {"study.py", "app.py"}  # a user's own, in examples
+EXAMPLES = {"study.py", "app.py"}  # a user's own, in examples
 NAMED_FILE = re.compile(r"(?<![\w./*<>-])(?:[\w-]+/)*[\w-]+\.(?:py|pyi|cpp)\b|(?<=`)(?:[\w-]+/)+(?=`)")
 
 
@@ -168,7 +168,7 @@ def paths_of(*rooms):
 
 def unknown_files(text, paths):
     """Files and `folders/` that a text names: no path from the root, and the end of none of paths."""
-    names = {*NAMED_FILE.findall(text)} - OWN
+    names = {*NAMED_FILE.findall(text)} - EXAMPLES
     return {
         name
         for name in names

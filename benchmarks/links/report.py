@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.links import picture
+from benchmarks.links import picture, wide
 
 
 def _error(error: float | None) -> str:
@@ -20,7 +20,10 @@ def text(result: dict) -> str:
         f"| {_error(c.get('error', 0.0))} |"
         for c in result["ways"]
     ]
-    return "\n".join([f"Machine: {result['machine']}.", "", *lines])
+    parts = [f"Machine: {result['machine']}.", "", *lines]
+    # measured by `python -m benchmarks.links.wide`
+    parts += ["", wide.text(result["contributions"])] if "contributions" in result else []
+    return "\n".join(parts)
 
 
 def draw(result: dict) -> str:

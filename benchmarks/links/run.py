@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import limes
-from benchmarks.links import curve, pairs
+from benchmarks.links import curve, pairs, wide
 from benchmarks.progress import say
 from benchmarks.speed.run import machine
 from limes.designs import ExchangeableDesign
@@ -36,7 +36,7 @@ def measure(rounds: int = 7) -> dict:
         *pairs.measure(_timed, min(rounds, 3)),
     ]
     say("error against nodes")
-    result = {"machine": machine(), "ways": ways, "curve": curve.measure()}
+    result = {"machine": machine(), "ways": ways, "curve": curve.measure(), "contributions": wide.measure()}
     say("done\n")
     return result
 

@@ -232,10 +232,12 @@ class _Margin:
     def __init__(self, link: Link, constant: float, factors: Sequence[Factor], smallest: float) -> None:
         self.link, self.smallest = link, smallest
         self.constant, self.factors = constant, factors
-        # q where the moments E e^{±qS} decide the nodes in place of the range of S
-        is_wide = isinstance(factors, WideColumns) and isinstance(link, Contour)
-        self.order = link.order if is_wide else None
-        self.exponents = np.array([*link.tilts, *([self.order, -self.order] if self.order else [])])
+        # the link where the moments E e^{±qS} decide the nodes in place of the range of S
+        self.by_moments: Contour | None = None
+        self.exponents = np.array(link.tilts)
+        if isinstance(factors, WideColumns) and isinstance(link, Contour) and link.order is not None:
+            self.by_moments = link
+            self.exponents = np.array([*link.tilts, link.order, -link.order])
         self._cached: dict[int, _Rule] = {}
         self.kept_rules: dict[int, _KeptRule] = {}
 
@@ -269,8 +271,8 @@ class _Margin:
     def _sum(self, tilt: int) -> ExponentialSum:
         """The exponentials on one contour, for all laws."""
         theta = self.link.tilts[tilt]
-        if self.order is not None:
-            return self.link.sum_by_moments(self.periods[tilt], theta)
+        if self.by_moments is not None:
+            return self.by_moments.sum_by_moments(float(self.periods[tilt]), theta)
         lower = self.constant + sum(float(factor.lower[0]) for factor in self.factors)
         upper = self.constant + sum(float(factor.upper[0]) for factor in self.factors)
         return self.link.sum(lower, upper, theta)
@@ -278,7 +280,7 @@ class _Margin:
     @cached_property
     def periods(self) -> Floats:
         """Periods on each contour for all laws, by the moments."""
-        logs = [table.patterns for table in self.tilted]
+        logs = [table.patterns for table in self.tilted if isinstance(table, ColumnTables)]
         rise = self.exponents[-2:, None] - self.exponents[:-2]
         reach = rise * self.constant
         for log, _ in logs:
@@ -288,8 +290,10 @@ class _Margin:
 
     def _periods(self, above: Floats, below: Floats) -> Floats:
         """Periods on each contour (..., tilts) for logarithms of E e^{±qS} / E e^{θS}."""
-        each = zip(np.moveaxis(above, -1, 0), np.moveaxis(below, -1, 0), self.link.tilts, strict=True)
-        return np.stack([self.link.period_by_moments(*ends) for ends in each], axis=-1)
+        link = self.by_moments
+        assert link is not None  # noqa: S101 - the callers check
+        each = zip(np.moveaxis(above, -1, 0), np.moveaxis(below, -1, 0), link.tilts, strict=True)
+        return np.stack([link.period_by_moments(*ends) for ends in each], axis=-1)
 
     def _rule(self, factors: Sequence[Factor], exponentials: ExponentialSum, theta: float) -> _Rule:
         return _Rule(factors, exponentials, self.constant, self.link.size(theta))
@@ -426,9 +430,10 @@ class _KeptMargin(_Margin):
     def _by_contour(self, tilt: int, points: Ints) -> list[tuple[ExponentialSum, Ints]]:
         """The exponentials on one contour, and the rows that they are for."""
         theta = self.link.tilts[tilt]
-        if self.order is not None:
-            periods = self._periods_of_rows[:, tilt]
-            return _grouped(points, lambda row: self.link.sum_by_moments(periods[row], theta))
+        link = self.by_moments
+        if link is not None:
+            periods: list[float] = self._periods_of_rows[:, tilt].tolist()
+            return _grouped(points, lambda row: link.sum_by_moments(periods[row], theta))
         ends = np.reshape([[factor.lower[0], factor.upper[0]] for factor in self.factors], (-1, 2, 1))
         lower = self.constant + np.minimum(ends[:, 0], self.values).sum(axis=0)
         upper = self.constant + np.maximum(ends[:, 1], self.values).sum(axis=0)
@@ -549,7 +554,7 @@ class _KeptRule:
         self.poles, self.residues = nodes.real[contour:], weights.real[contour:]
         self.at_poles = self.poles * constant + exponentials.log_weights[contour:]
         poles = _tables_of(factors, NodeGroup(nodes[contour:]), _levels_of)
-        self.log_means = [table.patterns[0] for table in poles]
+        self.log_means = [table.patterns[0] for table in poles if isinstance(table, ColumnTables)]
 
     def waves(self, values: Floats) -> Complexes:
         """e^{zf - offset} at values (F, U) of the columns, (F, U, N)."""

@@ -82,7 +82,8 @@ class NodeGroups:
 
     def __init__(self, groups: Sequence[NodeGroup], offsets: Floats) -> None:
         nodes = np.concatenate([group.nodes for group in groups])
-        sizes, even = (np.array(each) for each in zip(*((g.nodes.size, g.equidistant) for g in groups)))
+        sizes = np.array([group.nodes.size for group in groups])
+        even = np.array([group.equidistant for group in groups])
         count = np.minimum(np.maximum(even, 1), sizes)
         start = np.cumsum(sizes) - sizes
         self._group = np.repeat(np.arange(sizes.size), sizes)
@@ -433,10 +434,10 @@ class NodeProducts:
             share = np.ascontiguousarray(shares[:, rows])
             # numpy rounds products of complex numbers otherwise where there is one in a line
             its = waves(some.repeat(2) if some.size == 1 and not in_lines else some)
-            together = isinstance(its, np.ndarray)
-            numbers = (
-                [*in_parts(its[:, : some.size])] if together else [in_parts(g[: some.size]) for g in its]
-            )
+            if isinstance(its, np.ndarray):
+                numbers = [*in_parts(its[:, : some.size])]
+            else:
+                numbers = [in_parts(g[: some.size]) for g in its]
             added, changed = np.zeros((rows.size, outputs)), np.zeros((rows.size, *changes.shape[1:]))
             add_kept_products(means, numbers, which, at, share, self._weights, added, changed)
             mean[rows], changes[rows] = added, changed

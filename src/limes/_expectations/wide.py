@@ -69,7 +69,7 @@ class WideColumns(Sequence[ColumnTerm]):
 
     @classmethod
     def of(cls, factors: Sequence[Any], fastest: Complexes, *, most: int = MANY) -> WideColumns | None:
-        """Take moments for all z up to the ``fastest``; None for ``most`` columns, or if they vary too much."""
+        """Take moments for all z up to the ``fastest``; None for ``most`` columns, or far ranges."""
         if len(factors) <= most or not all(isinstance(f, ColumnTerm) for f in factors):
             return None
         if not all(isinstance(f.column, IndicatorColumn) for f in factors):
@@ -159,11 +159,11 @@ class WideColumns(Sequence[ColumnTerm]):
         """f_j at the rows' values (F, U), given the columns of all of them."""
         x = np.stack([columns[term.place].x for term in self._terms])
         laws = np.stack([columns[term.place].law for term in self._terms])
-        values, known = self._lines.at(x)
-        own, place = self._points, self._start[:-1, None] + laws
-        same = (own.value[place] == x) & ~known
-        values[same] = own.weight[place][same]
-        for j in np.flatnonzero(~(same | known).all(axis=1)).tolist():
+        values, is_line = self._lines.at(x)
+        place = self._start[:-1, None] + laws
+        same = (self._points.value[place] == x) & ~is_line
+        values[same] = self._points.weight[place][same]
+        for j in np.flatnonzero(~(same | is_line).all(axis=1)).tolist():
             values[j] = self._terms[j].loading[:, 0] @ self._terms[j].function(x[j])
         return values
 
@@ -184,11 +184,11 @@ class _Lines(NamedTuple):
 
     def at(self, x: Floats) -> tuple[Floats, Bools]:
         """Values of x (F, U), and where they are those of lines: not of missing values."""
-        values, known = np.zeros(x.shape), np.zeros(x.shape, dtype=np.bool_)
+        values, is_line = np.zeros(x.shape), np.zeros(x.shape, dtype=np.bool_)
         its = x[self.at_columns]
         values[self.at_columns] = self.constant[:, None] + self.slope[:, None] * (its - self.center[:, None])
-        known[self.at_columns] = ~np.isnan(its)
-        return values, known
+        is_line[self.at_columns] = ~np.isnan(its)
+        return values, is_line
 
 
 def _line(term: ColumnTerm) -> tuple[float, float, float] | None:

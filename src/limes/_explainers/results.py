@@ -114,7 +114,11 @@ def with_contributions(
         error = stop
     except InputError as refusal:
         error = refusal
-    if vars(explanation)["coefficients"] is None and not isinstance(error, KeyboardInterrupt):
+    if (
+        error is not None
+        and vars(explanation)["coefficients"] is None
+        and not isinstance(error, KeyboardInterrupt)
+    ):
         raise error  # there is nothing else to keep
     if isinstance(error, KeyboardInterrupt):
         raise Interrupted(

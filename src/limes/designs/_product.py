@@ -305,7 +305,7 @@ class KeptRows(Rows):
     def features(self) -> FeatureTable:
         """What `KeptColumn` has in every column."""
         ones, none = np.ones(self.cells.shape), np.zeros(self.cells.shape, dtype=np.bool_)
-        center = np.repeat(self.shares[:, :1], ones.shape[1], axis=1)
+        center = np.repeat(self.shares[:, :1], self.cells.shape[1], axis=1)
         return FeatureTable(center, ones, ones, np.zeros(len(ones)), ones, none)
 
     @property

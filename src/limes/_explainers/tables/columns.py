@@ -177,9 +177,9 @@ def learn(name: str, values: Objects, *, series: nw.Series[Any] | None, chosen: 
 def declared(series: nw.Series[Any]) -> tuple[list[Any] | None, Any]:
     """Categories in their order, if the column has any, and the dtype of its numbers."""
     native, kind = series.to_native(), series.dtype
-    own = getattr(native, "dtype", None)
-    if isinstance(own, np.dtype) and own.kind == "f" and not np.isnan(native.to_numpy()).all():
-        return None, own
+    dtype = getattr(native, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind == "f" and not np.isnan(native.to_numpy()).all():
+        return None, dtype
     if kind in (nw.Categorical, nw.Enum):
         if series.implementation.is_pandas_like():
             return native.cat.categories.tolist(), np.dtype(object)

@@ -27,7 +27,6 @@ from limes._explainers.tables.columns import (
     template_of,
     unreadable,
 )
-from limes._explainers.tables.frames import frame_of, narrow, usual_cells, usual_column
 from limes._explainers.tables.quantities import cells_of, column_of, quantity_of
 from limes._names import Names, is_whole, names_of_frame, refuse_repeats, text_of
 from limes.exceptions import CellError, InputError
@@ -59,9 +58,9 @@ class FrameConverter:
         if self.backend.is_pandas() and self.labels is not None:
             arrays = []
             for column, values in zip(columns, matrix.T, strict=True):
-                usual = usual_column(column, values)
+                usual = _usual_column(column, values)
                 arrays.append(self._series(column, values).to_native() if usual is None else usual)
-            return frame_of(self.backend.to_native_namespace().DataFrame, arrays, self.labels)
+            return _frame_of(self.backend.to_native_namespace().DataFrame, arrays, self.labels)
         series = [self._series(*pair).alias(pair[0].name) for pair in zip(columns, matrix.T, strict=True)]
         frame = nw.concat([column.to_frame() for column in series], how="horizontal").to_native()
         if self.labels is not None:
@@ -74,12 +73,12 @@ class FrameConverter:
             cells: nw.Series[Any] = nw.from_native(native, series_only=True)
             return cells
         if column.template is None:
-            return nw.new_series("", narrow(values, column.dtype), backend=self.backend)
+            return nw.new_series("", _narrow(values, column.dtype), backend=self.backend)
         template = nw.from_native(column.template, series_only=True)
         if column.categorical:
             return nw.maybe_reset_index(template[column.places(values)])
         blank = np.isnan(values) & column.missing
-        present = narrow(values[~blank], column.dtype)
+        present = _narrow(values[~blank], column.dtype)
         if present.dtype.kind == "f" and column.integer:
             template = template.cast(nw.Float64())
         # Gather first, so that missing cells and the dtype stay the library's own.
@@ -95,7 +94,7 @@ class ArrayConverter:
     def restore(self, columns: tuple[TableColumn, ...], matrix: Floats) -> Any:
         if self.dtype.kind in "biuf":
             wide = [column for column in columns if column.coded]
-            return self._whole(columns, matrix, wide[0].name) if wide else narrow(matrix, self.dtype)
+            return self._whole(columns, matrix, wide[0].name) if wide else _narrow(matrix, self.dtype)
         cells = np.empty(matrix.shape, dtype=object)
         for j, column in enumerate(columns):
             cells[:, j] = self._cells(column, matrix[:, j])
@@ -108,13 +107,13 @@ class ArrayConverter:
             for j, column in enumerate(columns):
                 if column.coded:
                     values[:, j] = np.array([*column.levels, np.nan])[column.places(matrix[:, j])]
-            return narrow(values, self.dtype)
+            return _narrow(values, self.dtype)
         cells = np.empty(matrix.shape, dtype=self.dtype)
         for j, column in enumerate(columns):
             if column.coded:
                 cells[:, j] = np.array(column.levels, dtype=self.dtype)[column.places(matrix[:, j])]
                 continue
-            numbers = narrow(matrix[:, j], self.dtype)
+            numbers = _narrow(matrix[:, j], self.dtype)
             if numbers.dtype != self.dtype:
                 raise InputError(
                     f"column {wide!r} holds whole numbers beyond 2**53, and perturbed values of column "
@@ -132,7 +131,7 @@ class ArrayConverter:
             return template[column.places(values)]
         blank = np.isnan(values) & column.missing
         cells = template[blank.astype(np.int64)]
-        cells[~blank] = narrow(values[~blank], column.dtype)
+        cells[~blank] = _narrow(values[~blank], column.dtype)
         return cells
 
 
@@ -321,6 +320,59 @@ def _readable(values: Objects, where: str) -> Objects:
     if values.dtype.kind not in "biufOU":
         raise unreadable(where, values.dtype)
     return values
+
+
+# -- frames of pandas with thousands of columns ------------------------------------------------------------
+#
+# A series of the library takes some hundred microseconds a column, and blocks of cells take none.
+
+
+def usual_cells(frame: Any) -> dict[int, Objects]:
+    """The cells of the columns that hold numbers of numpy, or no other cells than texts, by position."""
+    alike: dict[Any, list[int]] = {}
+    for j, dtype in enumerate(frame.dtypes):
+        kinds = "biufO" if isinstance(dtype, np.dtype) else ""
+        if (kinds and dtype.kind in kinds) or type(dtype).__name__ == "StringDtype":
+            alike.setdefault(dtype, []).append(j)
+    cells = dict[int, Objects]()
+    for dtype, places in alike.items():
+        if isinstance(dtype, np.dtype) and dtype.kind != "O":
+            block = np.ascontiguousarray(frame.iloc[:, places].to_numpy().T)
+            cells |= zip(places, block, strict=True)
+            continue
+        for j, its in zip(places, frame.iloc[:, places].to_numpy(dtype=object).T, strict=True):
+            if its.size and set(map(type, its.tolist())) == {str}:
+                cells[j] = np.ascontiguousarray(its)
+    return cells
+
+
+def _usual_column(column: TableColumn, values: Floats) -> Any:
+    """A native array of pandas for numbers that stand for themselves, or categories; None for others."""
+    if column.quantity is not None or (column.template is not None and not column.categorical):
+        return None
+    if column.template is None:
+        return _narrow(values, column.dtype)
+    cells, template = column.template.array.take(column.places(values)), column.template
+    # a frame would make its own texts of objects
+    return type(template)(cells, dtype=object) if template.dtype == np.dtype(object) else cells
+
+
+def _narrow(values: Floats, dtype: np.dtype[Any]) -> Objects:
+    """Cast back to the user's dtype; whole numbers become floats where the matrix holds others."""
+    # a truncated value is not the one that is explained
+    with np.errstate(invalid="ignore", over="ignore"):
+        cast = values.astype(dtype)
+    return cast if dtype.kind == "f" or np.array_equal(cast, values) else values.copy()
+
+
+def _frame_of(kind: Any, arrays: Sequence[Any], labels: Any) -> Any:
+    """A frame of these arrays."""
+    frame = kind(dict(enumerate(arrays)), copy=True)
+    frame.columns = labels
+    return frame
+
+
+# -- tables -----------------------------------------------------------------------------------------------
 
 
 class EncodedRows(NamedTuple):

@@ -89,8 +89,8 @@ class Sum(HasOutputs):
         its = x[:, places]
         constant, slope, center, loading = coefficients
         values = (constant + (its - center) * slope) * loading
-        present = ~np.isnan(its).any(axis=0)
-        return {j: values[:, i] for i, j in enumerate(places) if present[i]}
+        present = np.flatnonzero(~np.isnan(its).any(axis=0)).tolist()
+        return {places[i]: values[:, i] for i in present}
 
     @cached_property
     def _straight(self) -> tuple[list[int], Floats]:

@@ -169,7 +169,8 @@ class Contour(Link):
         octaves = np.ceil(np.log2(period) * _WIDE_PERIODS) / _WIDE_PERIODS
         if not 2.0**octaves * self.height / (2.0 * np.pi) < MOST_NODES:
             raise InputError(
-                f"the margin spreads too far under the background's law for quadrature with {MOST_NODES:,} nodes"
+                "the margin spreads too far under the background's law for quadrature with "
+                f"{MOST_NODES:,} nodes"
             )
         return _sum(self, float(2.0**octaves), tilt, self.order)
 
