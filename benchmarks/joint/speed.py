@@ -91,14 +91,14 @@ def _measured(model: Any, size: int, name: str) -> dict[str, Any]:
             one[what].append(cpu(work)[0])
     median = {what: float(np.median(times)) if times else None for what, times in one.items()}
     before, explanation = cpu(lambda: explainer.contributions(rows))
-    asked = rows[: BATCH if name != SHALLOW[0] else OF_WOODELF.get((name, size), 0)]
-    seconds, values = cpu(lambda: _woodelf(model, background, asked)) if len(asked) else (None, None)
+    some = rows[: BATCH if name != SHALLOW[0] else OF_WOODELF.get((name, size), 0)]
+    seconds, values = cpu(lambda: _woodelf(model, background, some)) if len(some) else (None, None)
     after, _ = cpu(lambda: explainer.contributions(rows))
     ours = explanation.contributions.values
     largest = np.abs(ours).max()
     apart = {}
     if values is not None:
-        apart["woodelf"] = float(np.abs(ours[: len(asked)] - values).max() / largest)
+        apart["woodelf"] = float(np.abs(ours[: len(some)] - values).max() / largest)
     if ask is not None:
         apart["shap"] = float(np.abs(ours[:5] - ask(rows[:5])).max() / largest)
     return {
@@ -107,7 +107,7 @@ def _measured(model: Any, size: int, name: str) -> dict[str, Any]:
         "one row": median,
         "batch": {
             "limes": 0.5 * (before + after) / BATCH,
-            "woodelf": None if seconds is None else seconds / len(asked),
+            "woodelf": None if seconds is None else seconds / len(some),
         },
         "apart": apart,
         "goal": GOALS.get((name, size)),
