@@ -184,7 +184,7 @@ void JointBuilder::build(std::size_t first, std::size_t end, double bytes) {
   }
   // runs of trees of one forest share its bytes
   bytes *= static_cast<double>(nodes) / static_cast<double>(std::max<std::size_t>(1, trees_.size()));
-  choose(plans, bytes);
+  choose(plans, 0.5 * bytes);
   to_.end_ = first;
   for (const std::vector<Plan>& tree : plans) {
     to_.starts_.push_back({to_.steps_.size(), to_.tables_.size(), to_.nodes_.size(), to_.lines_.size()});

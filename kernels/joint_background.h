@@ -57,7 +57,7 @@ struct JointLeaf {
 
 class JointBackground {
  public:
-  // Trees [first, end) and the background (columns, size); `bytes` bound the tables of all trees, and the masks. Trees from
+  // Trees [first, end) and the background (columns, size); `bytes` bound the masks of all trees, half of them the tables. Trees from
   // `end()` on are left out: masks would be larger, or a path has very many columns.
   JointBackground(const Trees& trees, Matrix value, std::size_t first, std::size_t end, Matrix background,
                   std::size_t bytes);

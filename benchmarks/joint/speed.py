@@ -3,7 +3,7 @@
 limes, shap and Woodelf are asked for interventional values against all rows of the background, which weigh
 the same. CPU seconds of one thread, in one process, where single rows take turns. What limes computes once is
 the first row's time, less a later one's; Woodelf keeps nothing, and a call of one row takes it seconds. shap
-is asked where that takes no minutes, and so is Woodelf, of the forest in a batch of 100. The table is
+is asked where that takes no minutes, and so is Woodelf: not of the forest. The table is
 printed; with ``--save`` it goes into results/joint_speed.json and pages/joint.md.
 """
 
@@ -31,24 +31,26 @@ CASES = (BOOSTED[0], SHALLOW[0])
 SIZES = (100, 1_000, 10_000, 100_000)
 # Explained rows of a batch, single rows, and single rows of shap by the size of its background
 BATCH, ONE_BY_ONE, OF_SHAP = 1_000, 60, {100: 20, 1_000: 5}
-# Rows of a batch of Woodelf, where a forest's call takes minutes; against more rows it is not asked
-OF_WOODELF = {(SHALLOW[0], 100): 100}
+# Rows of a batch of Woodelf about a forest, whose call takes minutes: it is not asked
+OF_WOODELF: dict[tuple[str, int], int] = {}
 # Goals for a row by itself, in milliseconds: that of the compiled part
 GOALS = {(BOOSTED[0], 100): 0.5, (BOOSTED[0], 100_000): 1.0, (SHALLOW[0], 100): 8.0}
 _VERSIONS = ("shap", "woodelf-explainer", "xgboost-cpu", "scikit-learn")
 
 
-def measure(cases: str = "") -> dict[str, Any]:
-    """A record for each model and size of the background."""
-    records = []
+def measure(cases: str = "", save: Callable[[dict[str, Any]], None] | None = None) -> dict[str, Any]:
+    """A record for each model and size of the background; those so far are saved."""
+    versions = {name: version(name) for name in _VERSIONS}
+    result: dict[str, Any] = {"machine": machine(), "versions": versions, "batch": BATCH, "cases": []}
     for name in CASES:
         if cases.lower() in name.lower():
             model = build(name).model
             for size in SIZES:
                 say(f"{name}, {size:,} background rows")
-                records.append({"case": name, "background": size, **_measured(model, size, name)})
-    versions = {name: version(name) for name in _VERSIONS}
-    return {"machine": machine(), "versions": versions, "batch": BATCH, "cases": records}
+                result["cases"].append({"case": name, "background": size, **_measured(model, size, name)})
+                if save is not None:
+                    save(result)
+    return result
 
 
 def cpu(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -89,14 +91,14 @@ def _measured(model: Any, size: int, name: str) -> dict[str, Any]:
             one[what].append(cpu(work)[0])
     median = {what: float(np.median(times)) if times else None for what, times in one.items()}
     before, explanation = cpu(lambda: explainer.contributions(rows))
-    chosen = rows[: BATCH if name != SHALLOW[0] else OF_WOODELF.get((name, size), 0)]
-    seconds, values = cpu(lambda: _woodelf(model, background, chosen)) if len(chosen) else (None, None)
+    some = rows[: BATCH if name != SHALLOW[0] else OF_WOODELF.get((name, size), 0)]
+    seconds, values = cpu(lambda: _woodelf(model, background, some)) if len(some) else (None, None)
     after, _ = cpu(lambda: explainer.contributions(rows))
     ours = explanation.contributions.values
     largest = np.abs(ours).max()
     apart = {}
     if values is not None:
-        apart["woodelf"] = float(np.abs(ours[: len(chosen)] - values).max() / largest)
+        apart["woodelf"] = float(np.abs(ours[: len(some)] - values).max() / largest)
     if ask is not None:
         apart["shap"] = float(np.abs(ours[:5] - ask(rows[:5])).max() / largest)
     return {
@@ -105,7 +107,7 @@ def _measured(model: Any, size: int, name: str) -> dict[str, Any]:
         "one row": median,
         "batch": {
             "limes": 0.5 * (before + after) / BATCH,
-            "woodelf": None if seconds is None else seconds / len(chosen),
+            "woodelf": None if seconds is None else seconds / len(some),
         },
         "apart": apart,
         "goal": GOALS.get((name, size)),
@@ -163,11 +165,12 @@ def main() -> None:
         again = [sys.executable, "-m", "benchmarks.joint.speed", *sys.argv[1:]]
         raise SystemExit(subprocess.run(again, env={**os.environ, "OMP_NUM_THREADS": "1"}).returncode)
     warnings.simplefilter("ignore")
-    result = measure(arguments.cases)
-    print(text(result))
-    if arguments.save:
-        readme.save("joint_speed", result)
-        readme.replace("joint_speed", text(result), by="benchmarks.joint.speed")
+    print(text(measure(arguments.cases, _saved if arguments.save else None)))
+
+
+def _saved(result: dict[str, Any]) -> None:
+    readme.save("joint_speed", result)
+    readme.replace("joint_speed", text(result), by="benchmarks.joint.speed")
 
 
 if __name__ == "__main__":

@@ -114,11 +114,8 @@ def with_contributions(
         error = stop
     except InputError as refusal:
         error = refusal
-    if (
-        error is not None
-        and vars(explanation)["coefficients"] is None
-        and not isinstance(error, KeyboardInterrupt)
-    ):
+    assert error is not None  # noqa: S101 - nothing was computed
+    if vars(explanation)["coefficients"] is None and not isinstance(error, KeyboardInterrupt):
         raise error  # there is nothing else to keep
     if isinstance(error, KeyboardInterrupt):
         raise Interrupted(

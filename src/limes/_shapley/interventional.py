@@ -36,8 +36,8 @@ from limes.models.forms._trees import Forest
 
 # Most rows of one call of the kernel, and most of their weights: the more rows, the more tests they share
 _ROWS, _WEIGHTS = 512, 1 << 22
-# Bytes that a forest keeps of its background, at most: of tables, and of masks
-_KEPT = 96 << 20
+# Bytes that a forest keeps of its background, at most: of masks, and half of them of tables
+_KEPT = 192 << 20
 # Background rows times nodes of a forest, at most, where something is kept: ten seconds or so, once
 _STEPS = 1 << 34
 # Seconds of work that are worth a second thread
