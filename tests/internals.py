@@ -35,7 +35,7 @@ NAMES = {
     "limes._sampling": (
         "sampled pooled:pooled_module least_squares:least_squares_module pool_fit:pool_fit_module"
     ),
-    "limes._shapley": "coalitions curved_margins exact:contributions",
+    "limes._shapley": "interventional coalitions curved_margins exact:contributions",
     "limes._shapley.game_controls": (
         "BoostedGame Bumps ColumnFunctions IndependentDraws OccurringDraws SumOfPairs group_regression"
     ),
@@ -72,7 +72,7 @@ NAMES = {
     "limes._shapley.starts": "OccurringStarts ProductStarts",
     "limes._sampling.word_effects": "WordEffects has_word_effects",
     "limes._shapley.permutations": "ControlVariates PermutationSampler",
-    "limes._shapley.interventional": "Interventional",
+    "limes._shapley.interventional": "Interventional against",
     "limes._fidelity.weighted_rows": "JointEffects Total WeightedRows largest_pairs pair_estimate",
     "limes._explainers.superpixels": "filled filler _FILLS _SEGMENTATIONS",
     "limes._explainers.answers": "LINKS:network_links",

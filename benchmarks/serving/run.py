@@ -152,18 +152,22 @@ def _served(explain: Any, row: Any) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         joblib.dump(explain, f"{folder}/explain.joblib")
         Path(folder, "app.py").write_text(app, encoding="utf-8")
-        port = clients.free_port()
-        command = [sys.executable, "-m", "uvicorn", "app:app", "--port", str(port)]
-        command += ["--workers", str(PROCESSES), "--log-level", "warning", "--no-access-log"]
         environment = {**os.environ, "EXPLAINER": f"{folder}/explain.joblib"}
-        process = subprocess.Popen(command, cwd=folder, env=environment)
+        ports = [clients.free_port() for _ in range(PROCESSES)]
+        command = [sys.executable, "-m", "uvicorn", "app:app", "--log-level", "warning", "--no-access-log"]
+        processes = [
+            subprocess.Popen([*command, "--port", str(port)], cwd=folder, env=environment) for port in ports
+        ]
         try:
             body = dict(zip(explain.feature_names, row.tolist(), strict=True))
-            address = f"http://127.0.0.1:{port}/explain"
-            clients.wait_for(address, body)
+            addresses = [f"http://127.0.0.1:{port}/explain" for port in ports]
+            for address in addresses:
+                clients.wait_for(address, body)
             return [
-                {"clients": count, **clients.measure(address, body, count, REQUESTS)} for count in CLIENTS
+                {"clients": count, **clients.measure(addresses, body, count, REQUESTS)} for count in CLIENTS
             ]
         finally:
-            process.terminate()
-            process.wait(30)
+            for process in processes:
+                process.terminate()
+            for process in processes:
+                process.wait(30)

@@ -264,7 +264,7 @@ def test_nothing_is_computed_until_it_is_looked_at(monkeypatch):
 
     def fidelities(self, rows):
         calls.extend(rows)
-        return [(np.ones(1), np.zeros(1)) for _ in rows]
+        return [((np.ones(1), np.zeros(1), None), True) for _ in rows]
 
     monkeypatch.setattr(fits.TableFits, "_fidelities_of", fidelities)
     assert part.fidelity.tolist() == [1.0] * 6

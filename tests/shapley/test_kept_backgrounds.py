@@ -13,9 +13,7 @@ from sklearn.linear_model import LinearRegression
 
 import limes
 import plain_kernels as plain
-from limes import _kernels
-from limes._shapley import interventional
-from limes._shapley.interventional import Interventional, against
+from internals import Interventional, _kernels, against, interventional
 from limes.models.forms import Forest
 from oracle import EXACT
 

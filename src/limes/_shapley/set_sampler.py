@@ -551,8 +551,9 @@ class _Sampled:
             base_error = max(base_error, bound)
         errors = np.hypot(errors, law.rounding * np.abs(phi).max(initial=0.0))
         if (omitted := law.starts.omitted) is not None:
-            away = game.values - law.weights @ game.values
-            errors = np.hypot(errors, np.sqrt(omitted.share * (law.weights @ away**2) / omitted.effective))
+            weighed = _row_weights(law, game.values)
+            away = game.values - weighed @ game.values
+            errors = np.hypot(errors, np.sqrt(omitted.share * (weighed @ away**2) / omitted.effective))
         numbers = base, base_error, phi, errors, alone + phi - values, last + phi - values
         return _Estimate(*map(np.asarray, numbers))
 

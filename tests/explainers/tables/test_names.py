@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from html import unescape
 
 import numpy as np
@@ -116,7 +115,8 @@ def test_explainers_have_a_face():
     long = X.add_suffix(" and so on" * 9)
     names = [*long.columns]
     held = limes.TabularExplainer(LinearRegression().fit(long, Y), long, hold=names[:2])._repr_html_()
-    assert json.dumps(names[:2])[:120] + "…<" in unescape(held)
+    assert ", ".join(names[:2])[:110] in unescape(held)
+    assert "…<" in held
     rows = X.iloc[:2]
     for other in (
         limes.summary(explainer(X.iloc[:9])),
