@@ -400,8 +400,8 @@ class TabularExplainer(Described):
     def compiled(self) -> CompiledExplainer:
         """A function from one row, or a few, to contributions as plain arrays, for services.
 
-        See `limes.CompiledExplainer`: one row of 300 boosted trees takes about half a millisecond. It is of the
-        model as it is now.
+        See `limes.CompiledExplainer`: one row of 300 boosted trees takes about half a millisecond. It is
+        of the model as it is now.
 
         Examples
         --------
