@@ -253,6 +253,22 @@ def test_cells_are_read_as_explainers_read_them(name):
         assert_same(explain(row), explainer.contributions(row))
 
 
+def test_it_says_whether_its_numbers_are_exact():
+    _, background, _ = CASES["margin"]
+    # many trees, whose columns interact
+    model = HistGradientBoostingClassifier(max_iter=100, random_state=0).fit(background, DECLINED)
+    margin, probability = (
+        limes.TabularExplainer(model, background, output=output).compiled() for output in ("margin", None)
+    )
+    assert repr(margin) == "<CompiledExplainer: 5 columns, exact>"
+    assert repr(probability) == "<CompiledExplainer: 5 columns, sampled>"
+    assert not margin(background.iloc[0]).standard_errors.any()
+    plain = probability(background.iloc[0])
+    assert plain.standard_errors.any()
+    total = plain.base_values + plain.values.sum(axis=1)
+    np.testing.assert_allclose(total, plain.predictions, rtol=1e-9)
+
+
 def test_a_new_fit_needs_a_new_function():
     model = LinearRegression().fit(NUMBERS, TARGET)
     explainer = limes.TabularExplainer(model, NUMBERS)

@@ -138,8 +138,8 @@ class CompiledExplainer:
         return self._model.bound.outputs
 
     def __repr__(self) -> str:
-        way = "exact" if self._predict is not None else "by calls of the model"
-        return f"<CompiledExplainer: {len(self.feature_names)} columns, {way}>"
+        method = "exact" if self._predict is not None else "sampled"
+        return f"<CompiledExplainer: {len(self.feature_names)} columns, {method}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (_pickled((self._explainer, self._model)),)
