@@ -19,6 +19,7 @@ _HOME = {
     "ImagePart": "limes._explainers.image",
     "Literals": "limes._rules.literals",
     "MapleExplainer": "limes._maple",
+    "PlainContributions": "limes._explainers.tables.compiled",
     "Preprocess": "limes.models._images",
     "SeriesExplainer": "limes._explainers.series",
     "SeriesPart": "limes._explainers.series",
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from limes._explainers.composite import CompositeExplainer
     from limes._explainers.image import ImageExplainer, ImagePart
     from limes._explainers.series import SeriesExplainer, SeriesPart
-    from limes._explainers.tables.compiled import CompiledExplainer
+    from limes._explainers.tables.compiled import CompiledExplainer, PlainContributions
     from limes._explainers.tables.part import TablePart
     from limes._explainers.tables.suggestion import suggest_design
     from limes._explainers.tabular import TabularExplainer
