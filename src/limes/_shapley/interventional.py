@@ -27,7 +27,7 @@ from limes import _kernels
 from limes._arrays import Bools, Floats, Ints, times
 from limes._sampling.least_squares import student_factors
 from limes._shapley.exact import RowContributions, combined, quadrature
-from limes._threads import SharedState, in_threads
+from limes._threads import WORTH_SHARING, SharedState, in_threads
 from limes.designs._joint import JointFamily
 from limes.exceptions import ModelError, NotReadableError
 from limes.models.forms._base import Combination, Form, Reducible, Sum, SumOfProducts
@@ -40,8 +40,8 @@ _ROWS, _WEIGHTS = 512, 1 << 22
 _KEPT = 192 << 20
 # Background rows times nodes of a forest, at most, where something is kept: ten seconds or so, once
 _STEPS = 1 << 34
-# Seconds of work that are worth a second thread
-_ONE_THREAD = 5e-3
+# Share of the stated seconds that kept backgrounds take, measured: most leaves of shallow trees are in tables
+_IN_TABLES = 0.4
 # Nodes of trees whose contributions are added up before they join the others
 _NODES_TOGETHER = 1 << 14
 # Columns of products that the nodes of `quadrature` are exact for, at most
@@ -229,7 +229,7 @@ class _Trees(SharedState, InterventionalGame):
         (n, d), outputs = x.shape, self._value.shape[1]
         parts = [(np.zeros((n, outputs)), np.zeros((n, 3, d, outputs))) for _ in self._runs]
         rows = np.ascontiguousarray(x)
-        is_short = weights is None and n * self.seconds_alike < _ONE_THREAD
+        seconds = WORTH_SHARING if weights is not None else _IN_TABLES * n * self.seconds_alike
         try:
             kept = self._kept_of_runs() if weights is None and self._keeps else None
 
@@ -242,11 +242,7 @@ class _Trees(SharedState, InterventionalGame):
                     shared = _alike(self._background.T) if weights is None else weights
                     self._add(first, end, rows, shared, *parts[which])
 
-            if is_short:
-                for which in range(len(parts)):
-                    run(which)
-            else:
-                in_threads(run, range(len(parts)))
+            in_threads(run, range(len(parts)), seconds)
         except ValueError as error:  # a path of more columns than a mask has bits, or very many splits
             raise ModelError(f"trees have no exact contributions against the background: {error}") from error
         base, sums = parts[0]

@@ -185,7 +185,7 @@ class ReadForm:
     seed: int
     # whether moments have the same bits in any call, so that numbers that follow from them may be kept
     keeps: bool = False
-    of_cells: LRUCache[tuple[str, bytes], FitNumbers | None] = field(
+    of_cells: LRUCache[tuple[str, bytes], FitNumbers] = field(
         default_factory=lambda: LRUCache(_CACHED // _ENTRY, _CACHED), init=False
     )
 
