@@ -98,6 +98,25 @@ struct Nodes {
 #endif
 };
 
+// Nodes of t, 1 - t and -1 / (1 - t).
+template <std::size_t T>
+struct Quadrature {
+  explicit Quadrature(const ContributionsTask& task) {
+    double t[T], rest[T];
+    for (std::size_t k = 0; k < T; ++k) t[k] = task.t[2 * k], rest[k] = task.t[2 * k + 1];
+    kept = Nodes<T>::load(t), drawn = Nodes<T>::load(rest), parted = Nodes<T>::all(-1.0) / drawn;
+  }
+  Nodes<T> kept, drawn, parted;
+};
+
+// The integral of numbers at nodes, with row q of the weights.
+template <std::size_t T>
+double integral(const ContributionsTask& task, std::size_t q, const double* at) {
+  double sum = 0.0;
+  for (std::size_t k = 0; k < T; ++k) sum += task.weights[q * T + k] * at[k];
+  return sum;
+}
+
 // Memory that begins with a cache line: a register of eight nodes would else lie on two.
 template <typename Number>
 struct InLines {
@@ -140,11 +159,8 @@ class Contributions {
         probability_(s_.levels * size_ * T, 1.0),
         total_(s_.levels * s_.outputs * size_ * T),
         effect_(s_.columns * s_.outputs * size_ * T),
-        mean_(s_.outputs * size_ * T) {
-    double t[T], rest[T];
-    for (std::size_t k = 0; k < T; ++k) t[k] = task.t[2 * k], rest[k] = task.t[2 * k + 1];
-    kept_t_ = Real::load(t), drawn_ = Real::load(rest), parted_ = Real::all(-1.0) / drawn_;
-  }
+        mean_(s_.outputs * size_ * T),
+        nodes_(task) {}
 
   void add() {
     for (std::size_t row = 0; row < a_.rows; row += size_) {
@@ -253,7 +269,7 @@ class Contributions {
     const std::int32_t same = a_.intervals.splits[s].same;
     const std::size_t above = same < 0 ? 0 : static_cast<std::size_t>(same);
     const double* kept_above = same < 0 ? nullptr : of_kept(s_.depth[above / 2], above % 2, 0);
-    const Real kept_t = kept_t_, drawn = drawn_, parted = parted_;
+    const Real kept_t = nodes_.kept, drawn = nodes_.drawn, parted = nodes_.parted;
     const double *masses = a_.masses + 2 * s * a_.width, *reached = a_.masses + above * a_.width;
     for (std::size_t c = 0; c < distinct_count_[j]; ++c) {
       const std::uint32_t cell = distinct_[j * most_ + c];
@@ -352,17 +368,12 @@ class Contributions {
   }
 
   void write() {
-    const auto integral = [&](std::size_t q, const double* at) {
-      double sum = 0.0;
-      for (std::size_t k = 0; k < T; ++k) sum += a_.weights[q * T + k] * at[k];
-      return sum;
-    };
     for (std::size_t i = 0; i < rows_; ++i) {
       for (std::size_t k = 0; k < s_.outputs; ++k) {
-        a_.base[(first_ + i) * s_.outputs + k] += integral(1, &mean_[(k * size_ + i) * T]);
+        a_.base[(first_ + i) * s_.outputs + k] += integral<T>(a_, 1, &mean_[(k * size_ + i) * T]);
         for (std::size_t q = 0; q < 3; ++q) {
           for (std::size_t j = 0; j < s_.columns; ++j) {
-            a_.sums[(((first_ + i) * 3 + q) * s_.columns + j) * s_.outputs + k] += integral(q, effect(j, k) + i * T);
+            a_.sums[(((first_ + i) * 3 + q) * s_.columns + j) * s_.outputs + k] += integral<T>(a_, q, effect(j, k) + i * T);
           }
         }
       }
@@ -380,7 +391,6 @@ class Contributions {
   const Splits& s_;
   const std::size_t size_, most_;  // rows of a block, and the most cells of a column that they have
   std::size_t first_ = 0, rows_ = 0;
-  Real kept_t_, drawn_, parted_;
   // of each column: where the numbers of rows' cells begin, rows' places, and the block's cells
   std::vector<std::uint32_t> local_, places_, distinct_, distinct_count_, position_;
   // of each open level
@@ -389,6 +399,7 @@ class Contributions {
   std::vector<std::uint32_t> entry_;
   std::vector<std::uint8_t> used_;
   std::vector<double, InLines<double>> edges_, kept_, leaves_, probability_, total_, effect_, mean_;
+  const Quadrature<T> nodes_;
 };
 
 // The same pass for rows one after the other: of one row a split has one cell and one state, whose numbers need no table.
@@ -404,11 +415,8 @@ class RowByRow {
         edges_(s_.levels * kEdges),
         total_(s_.levels * s_.outputs * T),
         effect_(s_.columns * s_.outputs * T),
-        mean_(s_.outputs * T) {
-    double t[T], rest[T];
-    for (std::size_t k = 0; k < T; ++k) t[k] = task.t[2 * k], rest[k] = task.t[2 * k + 1];
-    kept_t_ = Real::load(t), drawn_ = Real::load(rest), parted_ = Real::all(-1.0) / drawn_;
-  }
+        mean_(s_.outputs * T),
+        nodes_(task) {}
 
   void add() {
     for (row_ = 0; row_ < a_.rows; ++row_) {
@@ -482,7 +490,7 @@ class RowByRow {
       return;  // nothing reads changes of 0
     }
     const std::size_t side = state - 1;
-    const Real q = kept_t_ + drawn_ * Real::all(m[side]), inverse = Real::all(1.0) / q;
+    const Real q = nodes_.kept + nodes_.drawn * Real::all(m[side]), inverse = Real::all(1.0) / q;
     const Real rho = Real::all(1.0 - m[side]) * inverse;
     Real inverse_above = Real::all(1.0), rho_above = Real::all(0.0);
     if (split.same >= 0) {
@@ -492,9 +500,9 @@ class RowByRow {
     inverse.store(its + kInverse);
     rho.store(its + kRho);
     (q * inverse_above).store(its + kRatio + side * T);
-    (drawn_ * Real::all(m[1 - side]) * inverse_above).store(its + kRatio + (1 - side) * T);
+    (nodes_.drawn * Real::all(m[1 - side]) * inverse_above).store(its + kRatio + (1 - side) * T);
     (rho - rho_above).store(its + kChange + side * T);
-    (parted_ - rho_above).store(its + kChange + (1 - side) * T);
+    (nodes_.parted - rho_above).store(its + kChange + (1 - side) * T);
   }
 
   // What both leaves below split s add up to, P being 1 there; add the same times their changes to its column.
@@ -534,16 +542,11 @@ class RowByRow {
   }
 
   void write() {
-    const auto integral = [&](std::size_t q, const double* at) {
-      double sum = 0.0;
-      for (std::size_t k = 0; k < T; ++k) sum += a_.weights[q * T + k] * at[k];
-      return sum;
-    };
     for (std::size_t k = 0; k < s_.outputs; ++k) {
-      a_.base[row_ * s_.outputs + k] += integral(1, &mean_[k * T]);
+      a_.base[row_ * s_.outputs + k] += integral<T>(a_, 1, &mean_[k * T]);
       for (std::size_t q = 0; q < 3; ++q) {
         for (std::size_t j = 0; j < s_.columns; ++j) {
-          a_.sums[((row_ * 3 + q) * s_.columns + j) * s_.outputs + k] += integral(q, effect(j, k));
+          a_.sums[((row_ * 3 + q) * s_.columns + j) * s_.outputs + k] += integral<T>(a_, q, effect(j, k));
         }
       }
     }
@@ -557,11 +560,11 @@ class RowByRow {
   const Splits& s_;
   std::size_t row_ = 0;
   const std::uint32_t *cells_ = nullptr, *places_ = nullptr;
-  Real kept_t_, drawn_, parted_;
   // of each open level
   std::vector<std::size_t> open_;
   std::vector<std::uint8_t> state_;
   std::vector<double, InLines<double>> edges_, total_, effect_, mean_;
+  const Quadrature<T> nodes_;
 };
 
 // Up to this many rows share too few divisions to pay for a table.
