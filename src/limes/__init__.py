@@ -29,6 +29,7 @@ _HOME = {
     "TabularExplainer": "limes._explainers.tabular",
     "TextExplainer": "limes._explainers.text",
     "TextPart": "limes._explainers.text",
+    "between_models": "limes._explainers.model_differences",
     "decision_page": "limes._show.decision",
     "designs": "limes.designs",
     "diagnose": "limes._diagnostics.diagnosis",
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from limes._diagnostics.summary import summary
     from limes._explainers.composite import CompositeExplainer
     from limes._explainers.image import ImageExplainer, ImagePart
+    from limes._explainers.model_differences import between_models
     from limes._explainers.series import SeriesExplainer, SeriesPart
     from limes._explainers.tables.compiled import CompiledExplainer, PlainContributions
     from limes._explainers.tables.part import TablePart

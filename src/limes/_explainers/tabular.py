@@ -31,6 +31,7 @@ from limes._explainers.results import (
     without_coefficients,
 )
 from limes._explainers.tables.compiled import CompiledExplainer
+from limes._explainers.tables.differences import OtherRows
 from limes._explainers.tables.fits import exact_account
 from limes._explainers.tables.laws import TabularOptions
 from limes._explainers.tables.model import TabularModel
@@ -196,8 +197,9 @@ class TabularExplainer(Described):
     def __init__(
         self,
         model: Any,
-        background: Any,
+        background: Any = None,
         *,
+        reference: Any = None,
         output: Any = None,
         bins: Any = "quartile",
         target: ArrayLike | None = None,
@@ -214,7 +216,14 @@ class TabularExplainer(Described):
         chosen = complete(TabularExplainer, options)
         automatic = isinstance(bins, str) and bins == "auto"
         passed, (model, output) = model, behind_method(model, output)
-        self._background = Table.fit(background, categorical=categorical).for_model(model)
+        is_alone = background is None and reference is not None
+        if background is None and reference is None:
+            raise InputError("pass a background, or reference=, one row that contributions lead from")
+        if reference is not None and law is not None:
+            raise InputError(f"law={law!r}: reference= is the law, pass one of the two")
+        fit = Table.of_one_row if is_alone else Table.fit
+        table = fit(reference if is_alone else background, categorical=categorical)
+        self._background = table.for_model(model)
         self._probed = AnswerCount()  # what is asked beside rows that are explained, and their pool
         with AnswerCount().counting() as count:
             output = positions_of_names(
@@ -235,6 +244,7 @@ class TabularExplainer(Described):
             missing=_codes(missing),
             by_predict=passed is not model and passed.__name__ == "predict",
             keeps_whole=self._keeps_whole,
+            is_one_row=is_alone,
         )
         self._errors = check_choice("errors", errors, ("raise", "row"))
         self._explained = model
@@ -245,7 +255,10 @@ class TabularExplainer(Described):
         if advice := advice_on_types(model, self._background):
             warnings.warn(advice, UserWarning, stacklevel=3)
         self._suggestion: DesignSuggestion | None = None
-        if automatic:
+        self._reference: OtherRows | None = None
+        if reference is not None:
+            self._reference = self._other_rows(reference, is_alone=is_alone)
+        elif automatic:
             # the design that fits best at some rows of the background
             few = few_rows(self._background.matrix)[:: 1 if self.method == "exact" else 8]
             suggestion = suggest_design(self, self._background.decode(few))
@@ -431,6 +444,8 @@ class TabularExplainer(Described):
         return Request.of_option(wanted)
 
     def _answered(self, X: Any, request: Request, *, ids: Any, progress: bool, workers: int) -> Explanation:
+        if self._reference is not None:
+            return self._against(X, self._reference, ids=ids)
         if not request.coefficients and self._model.has_exact_contributions:
             return self._account(X, ids=ids)
         if not request.coefficients and self._model.can_ask_for_contributions_alone:
@@ -440,6 +455,86 @@ class TabularExplainer(Described):
         bar = progress_of(shown=progress)
         explanation = with_contributions(explanation, request, progress=bar, workers=workers)
         return explanation if request.coefficients else without_coefficients(explanation)
+
+    def between(self, a: Any, b: Any, *, ids: Any = None) -> Explanation:
+        r"""Explain why the model answers otherwise at rows ``a`` than at rows ``b``.
+
+            f(a) - f(b) = Σ_j φ_j,   φ_j the Shapley values of v(S) = f(a_S, b_-S).
+
+        Columns in which the two rows agree contribute 0. ``contributions.alone`` is what changing a column
+        does to b, ``contributions.last`` what it did last, on the way to a.
+
+        Parameters
+        ----------
+        a
+            One row or many, as ``explainer(a)`` takes them.
+        b
+            The other row, or one for each row of ``a``.
+        ids
+            Names of the rows ``a``, as of a call of the explainer.
+
+        Returns
+        -------
+        Explanation
+            Of the rows ``a``, with ``contributions.base_values`` f(b), and no coefficients: one row is a law
+            without bins. They are exact for models that were read, and for others if the combinations of the
+            columns that differ are no more than their calls.
+
+        Raises
+        ------
+        InputError, ModelError
+            As a call of the explainer; an InputError if ``b`` has neither one row nor as many as ``a``.
+
+        References
+        ----------
+        Sundararajan & Najmi 2020, "The many Shapley values for model explanation": baseline Shapley.
+
+        Examples
+        --------
+        >>> import limes
+        >>> import numpy as np
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> explainer = limes.TabularExplainer(lambda x: x[:, 0] * x[:, 1], X)
+        >>> account = explainer.between([1.0, 1.0], [0.0, 0.0]).contributions
+        >>> account.base_values.tolist(), account.values.tolist(), account.alone.tolist()
+        ([0.0], [[0.5, 0.5]], [[0.0, 0.0]])
+        """
+        return self._against(a, self._other_rows(b), ids=ids)
+
+    def _other_rows(self, b: Any, *, is_alone: bool = False) -> OtherRows:
+        _, encoded = self._model.encoded(b, "raise")
+        (name, *others), _ = row_names(b, None, encoded)
+        named = hasattr(b, "index") and not isinstance(b, Mapping | Sequence)
+        text = (
+            "the other row" if others or not named else f"row {name}" if isinstance(name, int) else str(name)
+        )
+        return OtherRows(encoded.matrix, text, b, is_alone=is_alone)
+
+    @one_blas_thread()
+    def _against(self, X: Any, other: OtherRows, *, ids: Any) -> Explanation:
+        """Contributions that lead from other rows to these."""
+        model, encoded, predictions, again = self._counted(X)
+        wider, values = model.encoded(other.given, "raise")
+        if wider is not model:  # the other rows have categories that these do not have
+            model, encoded = wider.encoded(X, self._errors)
+            other = replace(other, values=values.matrix)
+        rows, (names, errors) = encoded.matrix, row_names(X, ids, encoded)
+        if len(other.values) not in (1, len(rows)):
+            raise InputError(
+                f"b has {len(other.values)} rows, and a has {len(rows)}: pass one row, or one for each of a"
+            )
+        bound, asked = model.bound, np.full(len(rows), int(model.bound.asks))  # the prediction
+        shared = bound.shared_calls(0 * asked) + again if bound.asks else None
+        return other.explain(
+            model,
+            rows,
+            predictions,
+            ids=names,
+            errors=errors,
+            calls=asked,
+            shared_calls=shared,
+            explainer=self,
+        )
 
     @one_blas_thread()
     def _account(self, X: Any, *, ids: Any) -> Explanation:
@@ -667,6 +762,30 @@ class TabularExplainer(Described):
         vars(other).pop("reproducible", None)  # computed of this design
         model = model.reproducible() if self._is_reproducible else model
         vars(other).update(_options=options, _model=model, _suggestion=None)
+        return other
+
+    def _of_model(self, model: Any) -> TabularExplainer:
+        """An explainer of another model, or that of another explainer, under this one's law and options."""
+        output, by_predict = self._options.output, self._options.by_predict
+        if isinstance(model, TabularExplainer):
+            its = model._options  # noqa: SLF001 - its own class
+            model, output, by_predict = model._explained, its.output, its.by_predict  # noqa: SLF001
+        passed, (model, output) = model, behind_method(model, output)
+        if passed is not model:
+            by_predict = passed.__name__ == "predict"
+        options = replace(self._options, output=output, by_predict=by_predict)
+        other, table = copy(self), self._background.for_model(model)
+        vars(other).pop("reproducible", None)  # computed of this model
+        vars(other).pop("_shown_outputs", None)
+        vars(other).update(
+            _explained=model,
+            _background=table,
+            _options=options,
+            _probed=AnswerCount(),
+            _named=0,
+            _suggestion=None,
+            _model=TabularModel.fit(model, table, options),
+        )
         return other
 
     @property

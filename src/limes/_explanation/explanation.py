@@ -23,12 +23,13 @@ from limes._explanation.attribution import (
     Coefficients,
     Contributions,
     ReadingField,
-    changed,
     requested,
 )
+from limes._explanation.differences import NO_SURROGATE, minus
 from limes._explanation.drawing import OTHER_NAMES, Page, drawer, write_text
 from limes._explanation.fields import ARRAYS, TUPLES, entries_at, plain_data, plain_ids, validated
 from limes._explanation.fit import Fit, account_at, leading
+from limes._explanation.levels import coarse_level
 from limes._explanation.record import completed, largest_bars, record_of_warnings
 from limes._explanation.rules import Certificate
 from limes._explanation.selection import (
@@ -288,36 +289,9 @@ class Explanation(Page):
         if stored is None or len(self) != 1:
             return (self,)
         try:
-            return self._coarse(stored), self
+            return coarse_level(self, stored), self
         except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
             raise InputError(f"the coarse level of this explanation is damaged: {error!r}") from error
-
-    def _coarse(self, stored: Mapping[str, Any]) -> Self:
-        """Return the coarse level, which the provenance holds."""
-        several = self.predictions.ndim == 2
-        outputs = [stored["outputs"].index(name) for name in self.output_names]
-        values, errors = (
-            np.asarray(stored[name])[None, :, outputs if several else outputs[0]]
-            for name in ("values", "standard_errors")
-        )
-        account, unknown = requested(self, "contributions"), np.full(values.shape, np.nan)
-        numbers = {"values": values, "standard_errors": errors}
-        if account is not None:
-            account = account.changed(**numbers, alone=unknown, last=unknown)
-        no_fit = {
-            "fidelity": np.full(self.predictions.shape, np.nan),
-            "fidelity_errors": np.full(self.predictions.shape, np.inf),
-        }
-        return changed(
-            self,
-            coefficients=self.coefficients.changed(**numbers, **no_fit),
-            contributions=account,
-            feature_names=tuple(stored["names"]),
-            conditions=(tuple(stored["conditions"]),),
-            data=np.array([stored["data"]], dtype=object),
-            provenance={name: fact for name, fact in self.provenance.items() if name != "coarse"}
-            | stored["picture"],
-        )
 
     @property
     def additive_fidelity(self) -> Floats:
@@ -346,8 +320,33 @@ class Explanation(Page):
             raise InputError(f"interactions(top={top!r}): top is the number of pairs; pass 1 or more")
         return self._computed("interactions").interactions(self.feature_names, self.output_names, top)
 
+    def minus(self, other: Explanation) -> Explanation:
+        """Return the account of the difference: contributions to f - g, of the same rows and features.
+
+        Accounts are linear in the model: where f is explained here, and g in ``other``, under one law,
+        the differences of base and contributions add up to f(ξ) - g(ξ). Standard errors are added. See
+        `limes.between_models`, and ``explainer.between`` for two rows of one model.
+
+        Raises
+        ------
+        InputError
+            If rows, features or outputs are not the same, in the same order, or contributions are refused.
+
+        Examples
+        --------
+        >>> import limes
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> new, old = (limes.TabularExplainer(lambda x, a=a: a * x[:, 0], X)(X[3]) for a in (3.0, 2.0))
+        >>> change = new.minus(old)
+        >>> change.predictions.tolist(), (change.contributions.values > 0).tolist()
+        ([1.0], [[True, False]])
+        """
+        return minus(self, other)
+
     def _computed(self, name: str) -> Fit:
         if self.fit is None:
+            if (why := self.provenance.get(NO_SURROGATE)) is not None:
+                raise InputError(f"there is no {name}: {why}; explain rows with a background for LIME's view")
             if self.certificates:
                 raise InputError(f"a rule has no {name}: use a TabularExplainer")
             if self.provenance.get("weights") == SHAPLEY:

@@ -12,6 +12,7 @@ import numpy as np
 from limes._arrays import ROUNDING
 from limes._checks import check_choice
 from limes._explanation.attribution import Coefficients, account_warnings, changed, error_shares
+from limes._explanation.differences import CHANGE, REFERENCE
 from limes._explanation.fit import account_at, additive_at, fidelity_at, leading
 from limes._explanation.rules import Certificate, certificate_sentences
 from limes._explanation.selection import by_size, name_positions, shown_of
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 # What the base is, from which contributions count: the model's average with other rows' values
 AROUND = "is usual"
+CHANGE_OF_USUAL = "is the change of what is usual"
 MEANING = "how much the surrogate changes if the condition holds rather than not"
 
 # Features that a print shows
@@ -144,7 +146,8 @@ class OutputView:
 
     position: int
     title: str  # its name for readers, "P(target = 1)"
-    label: str  # of a class, "target = 1"; "" of no probability
+    label: str  # of a class, "target = 1"; "" of no probability, or of a change of one
+    in_points: bool  # whether contributions are written in hundredths, as those of probabilities
     prediction: float
     lines: tuple[Line, ...]
     omitted: int  # features without a line
@@ -183,14 +186,18 @@ class OutputView:
     @property
     def is_probability(self) -> bool:
         """Whether its contributions are written in hundredths."""
-        return self.label != ""
+        return self.in_points
 
     @property
     def headline(self) -> str:
         """The prediction and what it is compared with, as a sentence."""
         if self.base is not None:
             below, above, _ = self._written[1]
-            if self.is_probability:
+            if self.where == CHANGE_OF_USUAL:
+                unit = " points" if self.in_points else ""
+                below, above = (text if text.startswith("-") else f"+{text}" for text in (below, above))
+                return f"{above}{unit}; {below}{unit} {self.where}"
+            if self.label:
                 return f"{above} % chance of {self.label}; {below} % {self.where}"
             return f"prediction {above}; {below} {self.where}"
         fit = f", R² {self.r2}" if self.r2 else ""
@@ -200,7 +207,7 @@ class OutputView:
     @property
     def titled(self) -> str:
         """The headline behind the output's name, where that does not say it."""
-        named = self.title == "prediction" or (self.base is not None and self.is_probability)
+        named = self.title == "prediction" or (self.base is not None and self.label != "")
         return self.headline if named else f"{self.title}: {self.headline}"
 
     @property
@@ -357,7 +364,7 @@ def named_account(explanation: Explanation, of: str) -> Contributions | None:
 def in_contributions(explanation: Explanation) -> Explanation:
     """Return the explanation with contributions, and the rows' values, for coefficients and conditions."""
     names, one = explanation.feature_names, in_their_place(explanation, explanation.contributions)
-    if "base" in explanation.provenance:  # pictures are drawn by the conditions of what is shown
+    if shows_conditions(explanation):  # pictures are drawn by the conditions of what is shown
         return one
     return changed(
         one,
@@ -431,6 +438,7 @@ def _view_output(
         position=output,
         title=title,
         label=title[2:-1] if is_probability(explanation) and title.startswith("P(") else "",
+        in_points=is_probability(explanation) and "P(" in title,
         prediction=float(with_outputs(explanation.predictions, explanation)[row, output]),
         lines=tuple(
             Line(
@@ -606,7 +614,11 @@ _TITLES: Mapping[Any, str] = {
 
 def output_title(explanation: Explanation, output: int) -> str:
     """Return the title of an output: "P(target = 1)", "log-odds of Bad", "prediction"."""
-    name = one_line(explanation.output_names[output])
+    title = _title_of(explanation, one_line(explanation.output_names[output]))
+    return f"change of {title}" if CHANGE in explanation.provenance else title
+
+
+def _title_of(explanation: Explanation, name: str) -> str:
     facts = explanation.provenance
     quantity = facts.get("quantity", _QUANTITIES.get(facts.get("answer")))
     if name == _ANONYMOUS:
@@ -715,21 +727,43 @@ def account_line(explanation: Explanation, account: Contributions) -> str:
 
 def where_base_is(explanation: Explanation) -> str:
     """Return where the model has the base of contributions; designs that hide features state it."""
-    return one_line(str(explanation.provenance.get("base", AROUND)))
+    facts = explanation.provenance
+    if REFERENCE in facts:
+        return f"at {one_line(str(facts[REFERENCE]))}"
+    return CHANGE_OF_USUAL if CHANGE in facts else one_line(str(facts.get("base", AROUND)))
 
 
 def usual_is(explanation: Explanation) -> str:
     """Return what the base of a table's contributions is."""
+    if REFERENCE in explanation.provenance:
+        return f"the model's answer at {one_line(str(explanation.provenance[REFERENCE]))}"
+    if CHANGE in explanation.provenance:
+        return "the change of the model's average with other values of the columns"
     if explanation.provenance.get("law") == "joint":
         return "the model's average over the background's rows, by their likeness to this one"
     return "the model's average with other values of the columns, drawn from the background"
 
 
+def shows_conditions(explanation: Explanation) -> bool:
+    """Whether contributions are of what conditions say, and not of the row's values."""
+    return not explanation.provenance.keys().isdisjoint(("base", REFERENCE, CHANGE))
+
+
+def heading_of(where: str) -> str:
+    """Return the heading of a column with what contributes, by where the base is."""
+    if where in (AROUND, CHANGE_OF_USUAL):
+        return "value"
+    return "change" if where.startswith("at ") else "shown"
+
+
 def what_holds(explanation: Explanation, row: int, feature: int) -> str:
     """Return the column with the row's value, or of designs that hide features what is shown."""
-    if "base" not in explanation.provenance:
+    facts = explanation.provenance
+    if not shows_conditions(explanation):
         return f"{one_line(explanation.feature_names[feature])} = {cell(explanation.data[row, feature])}"
     condition = one_line(explanation.conditions[row][feature])
+    if "base" not in facts:
+        return condition
     # a picture shows where a superpixel is
     return _PLACE.sub("", _SHOWN.sub("", condition))
 

@@ -85,9 +85,7 @@ class Interventional:
         """
         self._family = family
         # trees and a curve behind them
-        self._against = (
-            _Coalitions(predict, family.rows, 1e-5) if form is None else against(form, family.rows)
-        )
+        self._against = Coalitions(predict, family.rows, 1e-5) if form is None else against(form, family.rows)
         if self.seconds > _MOST_SECONDS:
             raise NotReadableError(
                 f"exact contributions against {len(family.rows):,} rows take too long: "
@@ -152,7 +150,7 @@ def against(form: Form, background: Floats) -> InterventionalGame:
             return _Products(reduced, background)
         return _Terms(as_sum(form), background)
     a_row = 1e-7 * form.offsets.size if isinstance(form, Ridges) else 5e-7
-    return _Coalitions(form.predict, background, a_row)
+    return Coalitions(form.predict, background, a_row)
 
 
 class _Parts(InterventionalGame):
@@ -334,12 +332,19 @@ def _others(factors: Floats) -> Floats:
     return before * after[::-1]
 
 
-class _Coalitions(InterventionalGame):
+class Coalitions(InterventionalGame):
     """Whatever answers rows (n, d), about all coalitions of the columns that vary."""
 
-    def __init__(self, predict: Callable[[Floats], Floats], background: Floats, seconds: float) -> None:
-        """``seconds`` are measured, of an answer."""
-        self._predict, self._background = predict, background
+    def __init__(
+        self,
+        predict: Callable[[Floats], Floats],
+        background: Floats,
+        seconds: float,
+        *,
+        beside: int = _BESIDE,
+    ) -> None:
+        """``seconds`` are measured, of an answer; ``beside`` columns may differ in the row alone, at most."""
+        self._predict, self._background, self._beside = predict, background, beside
         self._columns = int((background != background[:1]).any(axis=0).sum())
         self.seconds = seconds * 2.0**self._columns * len(background)
 
@@ -353,7 +358,7 @@ class _Coalitions(InterventionalGame):
         if not differs.size:
             base = self._predict(row[None]).reshape(1, -1)
             return RowContributions.exact(base, *np.zeros((3, 1, row.size, base.size)))
-        if differs.size > self._columns + _BESIDE:
+        if differs.size > self._columns + self._beside:
             raise ModelError(f"the row differs in {differs.size} columns, too many for all their coalitions")
         kept = np.array([*product((False, True), repeat=differs.size)])
         game = np.concatenate([self._game(row, weights, differs, some) for some in self._parts(kept)])

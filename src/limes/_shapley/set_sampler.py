@@ -101,7 +101,11 @@ class SetSampler:
         walks = self.walks
         most = walks.sampling.max_calls - spent
         d = int(law.varies.sum())
-        is_walked = isinstance(law, OccurringDraws) and most >= _MANY_PAIRS * (2 * d - 1)
+        is_walked = (
+            isinstance(law, OccurringDraws)
+            and len(law.starts.background) > 1
+            and most >= _MANY_PAIRS * (2 * d - 1)
+        )
         if most < max(_FEWEST, least_walked(d)) or d < 2 or is_walked:
             return walks.at(law.row, prediction, law.starts, None, spent, is_current=is_current)
         tally = AnswerCount()

@@ -17,6 +17,7 @@ from limes._explanation.json import from_data_url, to_data_url
 from limes._explanation.view import (
     account_line,
     coloured,
+    heading_of,
     left_out,
     main_output,
     meaning,
@@ -24,9 +25,11 @@ from limes._explanation.view import (
     output_title,
     row_label,
     shown_outputs,
+    shows_conditions,
     stated_facts,
     usual_is,
     view_row,
+    where_base_is,
     whose_surrogate,
 )
 from limes._explanation.wording import count, difference, error, estimate, number, one_line, without_name
@@ -148,14 +151,14 @@ def content_of(explanation: Explanation, *, of: str = "", features: int = MAX_FE
         "sampled": explanation.method == "sampled",
         "is_rule": bool(explanation.certificates),
         "meaning": meaning(explanation),
-        "usual": usual_is(explanation),
+        "usual": "" if shows_conditions(explanation) else usual_is(explanation),
         "rows": rows,
         "accounts": account is not None,
         "estimates": account is not None and any(view.sampled for view in views),
         "curves": any(any(output["curves"]) for row in rows for output in row["outputs"]),
         "several": n > 1,
         "plain": False,
-        "hides": explanation.provenance.get("base", ""),
+        "heading": heading_of(where_base_is(explanation)),
         "photos": [photo_of(one) for _, one in drawn_parts(explanation)],
         "warnings": _gathered_warnings(explanation, "" if account is None else "coefficients")
         if n > 1
@@ -181,7 +184,7 @@ def _bars(classes: Mapping[str, float]) -> list[dict[str, Any]]:
 def title_of(explanation: Explanation) -> str:
     outputs = shown_outputs(explanation) if len(explanation) else range(len(explanation.output_names))
     named = output_title(explanation, outputs[0]) if len(outputs) == 1 else count(len(outputs), "output")
-    named = "Prediction" if named == "prediction" else named
+    named = f"{named[0].upper()}{named[1:]}" if named.startswith(("prediction", "change of")) else named
     if len(explanation) == 1:
         return named if explanation.ids == (0,) else f"{named}, {row_label(explanation, 0)}"
     return f"{named}, {count(len(explanation), 'row')}"

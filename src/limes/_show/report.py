@@ -55,6 +55,7 @@ from limes._explanation.view import (
     output_title,
     row_label,
     shown_outputs,
+    shows_conditions,
     slope_deviations,
     slope_facts,
     usual_is,
@@ -306,7 +307,7 @@ class _Content:
             "shown": [
                 packer.coded(what_holds(e, i, j) for i in range(len(e))) for j in range(values.shape[1])
             ]
-            if "base" in e.provenance
+            if shows_conditions(e)
             else None,
             "base": packer.numbers(rows_last("base_values")),
             "baseErrors": packer.numbers(of_base) if (of_base := rows_last("base_errors")).any() else None,

@@ -24,6 +24,7 @@ from limes._explanation.view import (
     OutputView,
     RowView,
     coloured,
+    heading_of,
     left_out,
     main_output,
     meaning,
@@ -268,7 +269,7 @@ def _account(output: OutputView, width: int) -> Table:
     names = [shorten_condition(line.holds, line.feature, widest) for line in lines]
     names += [output.others(lines)] * (len(shares) - len(lines))
     grid = numbers_table()
-    grid.add_column("value" if output.where == AROUND else "shown", min_width=10)
+    grid.add_column(heading_of(output.where), min_width=10)
     grid.add_column("contribution", justify="right", no_wrap=True)
     if output.sampled:
         grid.add_column("± error", no_wrap=True)
@@ -284,7 +285,7 @@ def _several(columns: list[_Column], width: int) -> Table:
     accounts = columns[0].output.base is not None
     grid = numbers_table() if accounts else _grid()
     if accounts:
-        grid.add_column("value" if columns[0].output.where == AROUND else "shown", min_width=12)
+        grid.add_column(heading_of(columns[0].output.where), min_width=12)
     for column in columns:
         grid.add_column(Text(column.title), justify="right", no_wrap=True)
     # the features with the largest numbers of any of the outputs

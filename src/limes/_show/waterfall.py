@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes._explanation.view import OutputView, contributions, slope_facts
+from limes._explanation.view import CHANGE_OF_USUAL, OutputView, contributions, slope_facts
 from limes._explanation.wording import count, signed_column
 from limes._show.axes import Canvas, error_bars, ink, sign_colour
 
@@ -51,7 +51,8 @@ def account_steps(view: OutputView, max_features: int, canvas: Canvas, *, ends: 
         name = names[i] if i < len(names) else view.others(shown)
         steps.append(WaterfallStep(name, at, at + size, sign_colour(size), texts[i][0], marks, reach))
         at += size
-    return [*steps, WaterfallStep("prediction", view.prediction, view.prediction, text=prediction)]
+    end = "change of the prediction" if view.where == CHANGE_OF_USUAL else "prediction"
+    return [*steps, WaterfallStep(end, view.prediction, view.prediction, text=prediction)]
 
 
 def surrogate_steps(

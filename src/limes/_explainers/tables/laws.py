@@ -89,6 +89,7 @@ class TabularOptions:
     missing: tuple[float, ...] = ()  # codes of missing values
     by_predict: bool = False  # whether the user passed a model's predict, and not the model
     keeps_whole: bool = True  # whether few whole numbers have no others between them, for models not read
+    is_one_row: bool = False  # whether the background is one row, which contributions lead from
 
     def __post_init__(self) -> None:
         if self.law is not None:

@@ -129,10 +129,11 @@ class TabularModel:
         marginals = laws or fit_laws(
             table, options.bins, options.target, options.law_in_bin, options.missing, own_values=own_values
         )
-        if len(table.matrix) == 1:
+        if len(table.matrix) == 1 and not options.is_one_row:
             raise InputError(
                 "the background has one row, so no column can vary: pass the training data, or a few hundred "
-                "rows of it"
+                "rows of it; or TabularExplainer(model, reference=row) for contributions that lead from this "
+                "row to others"
             )
         deviations = column_stds(table.matrix)
         units = np.where(table.numeric & (deviations > 0), deviations, 1.0)
@@ -176,7 +177,7 @@ class TabularModel:
         Such a category is a cell without mass. None if the model is not read, no category is new, the model
         refuses it, or results must not depend on other rows of a call, to the last bit.
         """
-        if self.bound.form is None or self.is_reproducible:
+        if (self.bound.form is None and not self.options.is_one_row) or self.is_reproducible:
             return None
         table = self.table.with_levels_of(X)
         if table is self.table:
@@ -190,7 +191,7 @@ class TabularModel:
             model = TabularModel.fit(self.model, table, self.options, rows)
         except (InputError, ModelError):
             return None
-        return None if model.bound.form is None else model
+        return model if model.bound.form is not None or self.options.is_one_row else None
 
     @cached_property
     def _wider(self) -> LRUCache[Any, TabularModel | None]:

@@ -468,6 +468,20 @@ class Table:
         matrix.setflags(write=False)
         return cls(tuple(columns), matrix, raw.converter)
 
+    @classmethod
+    def of_one_row(cls, row: Any, *, categorical: Any = None) -> Table:
+        """The table of one row; numbers may be missing in others."""
+        table = cls.fit(_as_table(row), categorical=categorical)
+        if len(table.matrix) != 1:
+            raise InputError(
+                f"reference= is one row, and this table has {len(table.matrix)}: pass one of them"
+            )
+        columns = (
+            replace(column, missing=True) if column.is_plain and column.template is None else column
+            for column in table.columns
+        )
+        return replace(table, columns=tuple(columns))
+
     def of_numbers(self) -> Table:
         """The table, refused if it has times, durations, periods or decimals."""
         for column in self.columns:
@@ -622,6 +636,15 @@ class Table:
                 f"({listed(self.names)}): pass a row of that length, or an array (rows, columns)"
             )
         return raw.arrays
+
+
+def _as_table(row: Any) -> Any:
+    """One row as a table: a row of a frame of pandas with the frame's columns."""
+    if isinstance(row, Mapping):
+        raise InputError("reference= is a mapping: pass a frame of one row, or a background beside it")
+    if hasattr(row, "to_frame") and np.ndim(row) == 1:
+        return row.to_frame().T.infer_objects()
+    return np.atleast_2d(row) if isinstance(row, list | tuple | np.ndarray) else row
 
 
 # -- names of rows -------------------------------------------------------------------------------------------

@@ -1,0 +1,205 @@
+"""Accounts of a difference: from one row to another, from one model to another, and both together.
+
+The law of one other row b is a point, so that contributions lead from f(b) to f(a) (``_shapley/points.py``).
+Accounts are linear in the model: under one law, contributions to f_new - f_old are differences of
+contributions (``_explanation/differences.py``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limes._arrays import Floats
+from limes._expectations.moments import REFUSED, ProductExpectation
+from limes._expectations.of_forms import exact_expectation
+from limes._explainers.results import fixed_warnings
+from limes._explainers.verified_form import check_agreement
+from limes._explanation.attribution import Contributions
+from limes._explanation.differences import NO_CELLS, NO_SURROGATE, REFERENCE, changed_value
+from limes._explanation.explanation import Explanation, frozen_explanation
+from limes._shapley.curved_margins import CurvedMargin, behind_links
+from limes._shapley.exact import RowContributions, exact_contributions
+from limes._shapley.game_controls import OccurringDraws
+from limes._shapley.permutations import ControlVariates, PermutationSampler
+from limes._shapley.points import (
+    MOST_COLUMNS,
+    PointFamily,
+    contributions_by_coalitions,
+    contributions_of_form,
+    differing,
+)
+from limes._shapley.set_sampler import SetSampler
+from limes._shapley.starts import OccurringStarts
+from limes.designs._joint import OccurringRows
+from limes.models._calling.counts import AnswerCount
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limes._explainers.tables.model import TabularModel
+
+# Mixtures of two rows at which a form that was read without a background is compared with the model
+_MIXTURES = 16
+# Facts of a provenance that are about a law of many rows
+_OF_LAWS = ("slopes", "meaning", "background", "bins", "law", "weights", "bandwidth", "ridge", "own values")
+
+
+@dataclass(frozen=True, eq=False)
+class OtherRows:
+    """The law of one other row, the same for all explained rows or one for each."""
+
+    values: Floats  # (1, d) or (n, d), encoded
+    name: str  # "row 17"
+    given: Any  # the same as the user passed them
+    is_alone: bool = False  # whether no background is known beside it
+
+    def explain(self, model: TabularModel, x: Floats, predictions: Floats, **fields: Any) -> Explanation:
+        """Contributions from the model's answers at these rows to its ``predictions`` at rows x (n, d)."""
+        other = np.broadcast_to(self.values, x.shape)
+        computed = self._contributions(model, x, other, predictions)
+        outputs: Any = np.arange(predictions.shape[1]) if predictions.ndim == 2 else 0
+        bound, is_exact = model.bound, not (computed.errors.any() or computed.base_errors.any())
+        data, before = model.table.originals(x), model.table.originals(other)
+        reason = bound.reason
+        if is_exact and bound.asks:
+            reason = "all combinations of the columns that differ were asked about"
+        return frozen_explanation(
+            contributions=Contributions.of_rows(
+                computed,
+                outputs=outputs,
+                accuracy=None if is_exact else model.options.sampling.sampling.accuracy,
+            ),
+            predictions=predictions,
+            feature_names=model.table.names,
+            output_names=bound.outputs,
+            conditions=tuple(
+                tuple(map(changed_value, model.table.names, *both)) for both in zip(before, data, strict=True)
+            ),
+            data=data,
+            method="exact" if is_exact else "sampled",
+            reason=reason,
+            row_warnings=(
+                (fixed_warnings(model.table.remark, bound.spread),) * len(x)
+                if self.is_alone
+                else model.row_warnings.about_rows(x, model.family.cells(x), predictions)
+            ),
+            provenance=self._facts(model, predictions),
+            **fields,
+        )
+
+    def _facts(self, model: TabularModel, predictions: Floats) -> dict[str, Any]:
+        facts = model.provenance_of(None, predictions)
+        kept = {name: fact for name, fact in facts.items() if name not in _OF_LAWS}
+        return kept | {
+            "law of contributions": "one other row",
+            REFERENCE: self.name,
+            NO_SURROGATE: NO_CELLS,
+        }
+
+    def _contributions(
+        self, model: TabularModel, x: Floats, other: Floats, predictions: Floats
+    ) -> RowContributions:
+        """Contributions at rows x (n, d) against others (n, d); rows with the same other one together."""
+        if self.is_alone and model.bound.form is not None:
+            _compare(model, x, other)
+        if len(self.values) == 1:
+            return _against(model, x, self.values[0], predictions)
+        each = zip(x[:, None], other, predictions[:, None], strict=True)
+        return RowContributions.joined([_against(model, *row) for row in each])
+
+
+def _against(model: TabularModel, x: Floats, other: Floats, predictions: Floats) -> RowContributions:
+    """Contributions at rows x (n, d) against one other row (d,)."""
+    bound, most = model.bound, int(differing(x, other).max(initial=0))
+    if bound.form is not None:
+        exact = contributions_of_form(bound.form, x, other)
+        if exact is not None:
+            return exact
+    elif bound.read_predict is not None:
+        if most <= MOST_COLUMNS:
+            return contributions_by_coalitions(bound.read_predict, x, other)
+    elif not bound.spread and 2**most <= bound.budget.walked:
+        return _by_asking(bound.ask, x, other)
+    return _by_law(model, x, other, predictions)
+
+
+def _by_asking(ask: Callable[[Floats], Floats], x: Floats, other: Floats) -> RowContributions:
+    """Contributions from the model's own answers to all coalitions, row by row."""
+    parts = []
+    for row in x:
+        with AnswerCount().counting() as count:
+            part = contributions_by_coalitions(ask, row[None], other)
+        parts.append(replace(part, calls=np.array([count.rows])))
+    return RowContributions.joined(parts)
+
+
+def _compare(model: TabularModel, x: Floats, other: Floats) -> None:
+    """Compare model and form at mixtures of both rows: a form that was read alone has seen one row only.
+
+    A ReadMismatchError names the first where they differ.
+    """
+    bound, rng = model.bound, np.random.default_rng(0)
+    assert bound.form is not None  # noqa: S101 - it was read
+    which = rng.integers(len(x), size=_MIXTURES)
+    mixed = np.where(rng.random((_MIXTURES, x.shape[1])) < 0.5, x[which], other[which])
+    answers = bound.ask(mixed)
+    check_agreement(
+        answers,
+        bound.form.predict(mixed),
+        bound.allowance(answers),
+        lambda i: f"a mixture of explained row {which[i]} and the reference",
+    )
+
+
+def _by_law(model: TabularModel, x: Floats, other: Floats, predictions: Floats) -> RowContributions:
+    """Contributions whose columns have one value each: by quadrature, or by calls where a row is refused."""
+    form = model.bound.form
+    expectation: Any = model.bound.expectation
+    if form is not None and not isinstance(expectation, ProductExpectation):
+        expectation = exact_expectation(form)
+    parts = []
+    for row, prediction in zip(x[:, None], predictions, strict=True):
+        part = None
+        if form is not None and not expectation.needs_densities:
+            try:
+                cells = np.zeros(row.shape, dtype=np.int64)
+                part = exact_contributions(form, expectation, PointFamily.of(other), row, cells)
+            except REFUSED:
+                if model.options.sampling.method == "exact":
+                    raise
+        parts.append(_sampled(model, row[0], other, prediction.reshape(-1)) if part is None else part)
+    return RowContributions.joined(parts)
+
+
+def _sampled(model: TabularModel, row: Floats, other: Floats, prediction: Floats) -> RowContributions:
+    """Contributions at one row from answers to mixtures of both, those of a form where it was read."""
+    bound, family = model.bound, PointFamily.of(other)
+    sampling = replace(model.options.sampling.sampling, spread=bound.spread)
+    if bound.read_predict is None:
+        sampling = replace(sampling, max_calls=bound.budget.walked)
+        walks = PermutationSampler(bound.ask, sampling, advice=bound.budget.advice)
+    else:
+        behind = None if bound.form is None else behind_links(bound.form)
+        walks = PermutationSampler(behind or bound.read_predict, sampling, asks=False)
+    with AnswerCount().counting() as count:
+        answer = np.asarray(walks.predict(other[None])).reshape(1, -1)
+    around = OccurringRows(np.zeros((1, row.size)), np.ones(1), 0.0)
+    starts = OccurringStarts(other[None], answer, around)
+    if not walks.asks:
+        others = None
+        if isinstance(walks.predict, CurvedMargin):
+            cells = np.zeros((1, row.size), dtype=np.int64)
+            margins = walks.predict.contributions(family, row[None], cells)
+            others = None if margins is None else ControlVariates(margins[0])
+        return _from(answer, walks.at(row, prediction, starts, others), 0.0)
+    law = OccurringDraws(row, starts, model.family)
+    account = SetSampler(walks).at(law, prediction, None, count.rows, is_current=True)
+    return _from(answer, replace(account, calls=account.calls + count.rows), bound.spread)
+
+
+def _from(answer: Floats, account: RowContributions, spread: float) -> RowContributions:
+    """The same with the answer (1, k) at the other row as the base, which all mixtures begin at."""
+    return replace(account, base=answer, base_errors=np.full_like(answer, spread))

@@ -1,0 +1,96 @@
+"""Differences of accounts: contributions to f - g are differences of contributions, under one law."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limes._explanation.attribution import Contributions, changed
+from limes._explanation.wording import cell, one_line
+from limes.exceptions import InputError
+
+if TYPE_CHECKING:
+    from limes._explanation.explanation import Explanation
+
+# Facts of a provenance: the row that contributions lead from; of which quantity numbers are changes; and why
+# there is no surrogate
+REFERENCE, CHANGE, NO_SURROGATE = "reference", "change of", "surrogate"
+NO_CELLS = "one other row is a law without bins"
+OF_ACCOUNTS = "this is a difference of two accounts"
+
+
+def minus(explanation: Explanation, other: Explanation) -> Explanation:
+    """The account of the difference of two explanations, row by row: see `Explanation.minus`."""
+    _check_alike(explanation, other)
+    account, its = explanation.contributions, other.contributions
+    facts = {
+        name: fact
+        for name, fact in explanation.provenance.items()
+        if other.provenance.get(name) == fact and name not in ("contributions", REFERENCE)
+    }
+    quantity = explanation.provenance.get("quantity", explanation.provenance.get("answer", ""))
+    return changed(
+        explanation,
+        coefficients=None,
+        contributions=Contributions(
+            values=account.values - its.values,
+            # valid however the two are correlated: they may share draws
+            standard_errors=account.standard_errors + its.standard_errors,
+            base_values=account.base_values - its.base_values,
+            base_errors=account.base_errors + its.base_errors,
+            alone=account.alone - its.alone,
+            last=account.last - its.last,
+            calls=account.calls + its.calls,
+            row_converged=account.row_converged & its.row_converged,
+        ),
+        predictions=explanation.predictions - other.predictions,
+        conditions=tuple(
+            tuple(map(changed_value, explanation.feature_names, before, after))
+            for before, after in zip(other.data, explanation.data, strict=True)
+        ),
+        method="exact" if explanation.method == other.method == "exact" else "sampled",
+        reason=explanation.reason or other.reason,
+        calls=explanation.calls + other.calls,
+        shared_calls=_sum(explanation.shared_calls, other.shared_calls),
+        row_warnings=tuple(
+            tuple(dict.fromkeys((*own, *others)))
+            for own, others in zip(
+                explanation.contributions.row_warnings, other.contributions.row_warnings, strict=True
+            )
+        ),
+        provenance=facts | {CHANGE: str(quantity), NO_SURROGATE: OF_ACCOUNTS},
+        explainer=None,
+        fit=None,
+    )
+
+
+def changed_value(name: str, before: Any, after: Any) -> str:
+    """A column with its two values in words."""
+    first, last = cell(before), cell(after)
+    return f"{one_line(name)} = {last}" if first == last else f"{one_line(name)}: {first} → {last}"
+
+
+def _sum(first: Any, second: Any) -> Any:
+    counts = [its for its in (first, second) if its is not None]
+    return np.sum(counts, axis=0) if counts else None
+
+
+def _check_alike(explanation: Explanation, other: Any) -> None:
+    if not hasattr(other, "contributions"):
+        raise InputError(f"minus({type(other).__name__}): pass the other explanation")
+    pairs = (
+        ("features", explanation.feature_names, other.feature_names),
+        ("outputs", explanation.output_names, other.output_names),
+        ("rows", explanation.ids, other.ids),
+    )
+    for what, own, its in pairs:
+        if own != its:
+            only = [name for name in (*own, *its) if (name in own) != (name in its)]
+            differ = f"{only[0]!r} is in one of them" if only else "their order differs"
+            raise InputError(
+                f"the two explanations have other {what} ({len(own)} and {len(its)}; {differ}): explain the "
+                f"same {what} with both, in one order, or select them first"
+            )
+    if explanation.predictions.shape != other.predictions.shape:
+        raise InputError("one of the explanations has an axis of outputs, and the other has none")
