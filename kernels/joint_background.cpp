@@ -23,8 +23,6 @@ constexpr std::uint32_t kNoTable = 0xFFFFFFFF;
 // A subtree has a table if it has `kFew` tests at most, or `kSmall` with those above it; and if there are no more tests and
 // lines than these.
 constexpr std::size_t kFew = 3, kSmall = 7, kTests = 12, kLines = 1024;
-// Tests of a path to whose leaf rows walk.
-constexpr std::size_t kDeepest = 1024;
 // Masks of a node, the least ones: with more of them rows are let through.
 constexpr std::size_t kLeast = 16;
 // Background rows above which those are merged that no test below tells apart; and tests below, and bits of these with the

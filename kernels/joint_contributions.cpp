@@ -28,9 +28,6 @@
 namespace limes {
 namespace {
 
-// Splits on a path: each is a call inside the one above.
-constexpr std::size_t kDeepest = 1024;
-
 // Rows that are outside the same intervals of a path: those of `failed`.
 struct Segment {
   std::uint64_t failed;

@@ -14,6 +14,8 @@ namespace limes {
 
 // Columns of a path are the bits of a mask.
 constexpr std::size_t kPathColumns = 64;
+// Splits on a path: each is a call inside the one above.
+constexpr std::size_t kDeepest = 1024;
 
 // Shares (x - 1)! y! / (x + y)! of columns of X, x > 0; those of columns of Y have x and y exchanged.
 struct Shares {

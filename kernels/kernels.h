@@ -12,6 +12,7 @@ void add_forest_row(nanobind::module_& module);
 void add_forest_block(nanobind::module_& module);
 void add_forest_contributions(nanobind::module_& module);
 void add_joint(nanobind::module_& module);
+void add_between_rows(nanobind::module_& module);
 void add_joint_background(nanobind::module_& module);
 void add_trees(nanobind::module_& module);
 void add_tree_walks(nanobind::module_& module);

@@ -17,6 +17,7 @@ NB_MODULE(_kernels, module) {
   limes::add_forest_block(module);
   limes::add_forest_contributions(module);
   limes::add_joint(module);
+  limes::add_between_rows(module);
   limes::add_tree_walks(module);
   limes::add_tree_bounds(module);
   limes::add_presence(module);

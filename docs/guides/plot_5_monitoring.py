@@ -49,7 +49,7 @@ explanation = explainer(pd.concat([monday, tuesday]))
 #
 # ``summary`` has mean contributions of all rows and of groups, and a few representative rows.
 nights = ["Monday"] * len(monday) + ["Tuesday"] * len(tuesday)
-summary = limes.summary(explanation, cohorts=nights)
+summary = limes.summary(explanation, by=nights)
 summary.plot.cohorts(max_features=5)
 
 # %%

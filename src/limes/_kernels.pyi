@@ -132,6 +132,11 @@ def add_contributions(
     /,
 ) -> None: ...
 
+# between_rows.cpp
+def add_between(
+    trees: Trees, value: Floats, x: Floats, other: Floats, base: Floats, sums: Floats, /
+) -> None: ...
+
 # joint_contributions.cpp
 def add_joint_contributions(
     trees: Trees,

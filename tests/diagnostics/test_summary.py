@@ -95,7 +95,7 @@ def test_contributions_are_summarised(weights):
     X = uniform_table(3, 60)
     model = DecisionTreeRegressor(max_depth=4, random_state=0).fit(X, X[:, 0] * X[:, 1] + X[:, 2])
     explanation = limes.TabularExplainer(model, X, weights=weights)(X[:40])
-    result, account = limes.summary(explanation, cohorts="x0"), explanation.contributions
+    result, account = limes.summary(explanation, by="x0"), explanation.contributions
     assert result.of == "contributions"
     np.testing.assert_allclose(result.mean_abs, np.abs(account.values).mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(result.mean, account.values.mean(axis=0), rtol=1e-9)
@@ -118,19 +118,35 @@ def test_errors_of_means_are_those_of_the_rows():
     assert (result.errors > 0).all()
 
 
+def test_cohorts_have_bases_and_a_mask_names_two(explanation):
+    mask = np.arange(100) < 30
+    result = limes.summary(explanation, by=mask)
+    assert [(c.name, c.rows) for c in result.cohorts] == [("not selected", 70), ("selected", 30)]
+    account = explanation.contributions
+    for cohort, its in zip(result.cohorts, (~mask, mask), strict=True):
+        assert cohort.base == pytest.approx(account.base_values[its].mean())
+        assert cohort.prediction == pytest.approx(explanation.predictions[its].mean())
+        assert cohort.base + cohort.mean.sum() == pytest.approx(cohort.prediction)
+    axes = explanation.plot.bar(by=mask)
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert [label.split(":")[0] for label in labels] == ["not selected", "selected"]
+    with pytest.warns(FutureWarning, match="cohorts= is by="):
+        limes.summary(explanation, cohorts=mask)
+
+
 def test_cohorts_are_a_features_cells_or_given(explanation):
-    result = limes.summary(explanation, cohorts="x0", of="coefficients")
+    result = limes.summary(explanation, by="x0", of="coefficients")
     assert sum(c.rows for c in result.cohorts) == 100
     assert {c.name for c in result.cohorts} == {row[0] for row in explanation.conditions}
     labels = np.array(["a", "b"] * 50)
-    given_labels = limes.summary(explanation, cohorts=labels, of="coefficients")
+    given_labels = limes.summary(explanation, by=labels, of="coefficients")
     for cohort in given_labels.cohorts:
         sizes = np.abs(explanation.coefficients.values[labels == cohort.name])
         np.testing.assert_allclose(cohort.mean_abs, sizes.mean(axis=0))
 
 
 def test_pictures(explanation):
-    result = limes.summary(explanation, cohorts="x0")
+    result = limes.summary(explanation, by="x0")
     figure, axes = plt.subplots(1, 2)
     assert result.plot.importance(ax=axes[0]) is axes[0]
     assert result.plot.cohorts(ax=axes[1]) is axes[1]
@@ -145,8 +161,8 @@ def test_pictures(explanation):
         ({"rows": 0}, "rows=0"),
         ({"of": "effects"}, "of='effects' is not one of"),
         ({"features": True}, "features=True"),
-        ({"cohorts": ["a"]}, "one label for each of the 100 rows"),
-        ({"cohorts": list(range(100))}, "at most 20"),
+        ({"by": ["a"]}, "one label for each of the 100 rows"),
+        ({"by": list(range(100))}, "at most 20"),
     ],
 )
 def test_explanations_that_cannot_be_summarised_are_refused(explanation, options, message):

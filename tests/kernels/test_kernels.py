@@ -306,6 +306,23 @@ def test_joint_contributions_coalition_by_coalition(outputs, codes):
         close(shared[1][i], alike[1])
 
 
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("codes", [0, 5])
+def test_two_rows_coalition_by_coalition(outputs, codes):
+    rng = np.random.default_rng(outputs)
+    trees = plain.Trees.random(rng, 5, 8, 4, outputs, codes=codes)
+    trees.threshold[trees.threshold == 0.0] = -5e-324
+    x = np.where(rng.random((9, 4)) < 0.1, np.nan, rng.integers(-4, 6, (9, 4)) / 2.0)
+    arguments = nodes_of(trees)
+    for other in (x[3], x[5], np.array([np.nan, np.inf, -np.inf, 0.0])):
+        base, sums = np.zeros((9, outputs)), np.zeros((9, 3, 4, outputs))
+        kernels.add_between(kernels.Trees(*arguments), trees.value, x, other, base, sums)
+        for i in range(9):
+            expected = plain.joint_contributions(trees, x[i], other[None], np.ones(1))
+            close(base[i], expected[0])
+            close(sums[i], expected[1])
+
+
 def test_joint_contributions_have_the_bits_of_single_rows():
     rng = np.random.default_rng(3)
     trees = plain.Trees.random(rng, 10, 9, 5, 2)

@@ -21,7 +21,7 @@ may, june = X.iloc[:200], X.iloc[200:400].assign(bmi=lambda rows: rows["bmi"] + 
 
 explanation = limes.TabularExplainer(model, X)(pd.concat([may, june]))
 periods = ["May"] * len(may) + ["June"] * len(june)
-summary = limes.summary(explanation, cohorts=periods)
+summary = limes.summary(explanation, by=periods)
 summary.plot.cohorts(max_features=5)
 
 # %%

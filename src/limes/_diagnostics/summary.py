@@ -16,6 +16,7 @@ Ribeiro, Singh & Guestrin 2016, section 4, algorithm 2; Nemhauser, Wolsey & Fish
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -61,12 +62,17 @@ class Pick:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cohort:
-    """A group of rows: their number, mean |β| and mean β, (d,) each."""
+    """A group of rows: their number, mean |β| and mean β, (d,) each; their mean base and mean prediction.
+
+    The base is that of contributions, the model's average around the rows, or LIME's intercept.
+    """
 
     name: str
     rows: int
     mean_abs: Floats
     mean: Floats
+    base: float
+    prediction: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -88,7 +94,7 @@ class Summary(Printable):
     pick
         Rows to inspect.
     cohorts
-        The cohorts, largest first; empty without ``cohorts=``.
+        The cohorts, largest first; empty without ``by=``.
     warnings
         How many rows have a warning of each code, most frequent first.
     is_probability
@@ -136,7 +142,8 @@ class Summary(Printable):
                 for name in ("mean_abs", "spread", "mean", "low", "high", "errors", "positive")
             },
         }
-        return {**columns, **{f"mean_abs, {c.name}": c.mean_abs[order].tolist() for c in self.cohorts}}
+        each = ((name, c) for name in ("mean_abs", "mean") for c in self.cohorts)
+        return {**columns, **{f"{name}, {c.name}": getattr(c, name)[order].tolist() for name, c in each}}
 
     def __repr__(self) -> str:
         first = ", ".join(f"{self.names[j]} {self.mean_abs[j]:.3g}" for j in self.order()[:3])
@@ -155,10 +162,11 @@ def summary(
     explanation: Explanation,
     *,
     output: str | int | None = None,
-    cohorts: Any = None,
+    by: Any = None,
     rows: int = 5,
     features: int = 5,
     of: str | None = None,
+    cohorts: Any = None,
 ) -> Summary:
     """Summarise many rows: what matters, how much that differs, and which rows to inspect.
 
@@ -171,18 +179,20 @@ def summary(
         An explanation of several rows of a table.
     output
         Name or position; the positive class of two, else the output with the largest mean prediction.
-    cohorts
-        A feature's name (its conditions are the cohorts), or a label for each row, (n,).
+    by
+        The cohorts: a feature's name (its conditions), a label for each row, (n,), or a mask, (n,).
     rows, features
         Number of rows to pick, and number of features that a row shows.
     of
         The kind of β: "contributions", the default where the explanation can have them, or "coefficients",
         LIME's.
+    cohorts
+        The earlier name of ``by``.
 
     Raises
     ------
     InputError
-        If there are no rows, or ``cohorts`` does not fit; as `Explanation.contributions`.
+        If there are no rows, or ``by`` does not fit; as `Explanation.contributions`.
 
     References
     ----------
@@ -195,12 +205,15 @@ def summary(
     >>> import limes
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
     >>> model = RandomForestRegressor(10, random_state=0).fit(X, y)
-    >>> summary = limes.summary(limes.TabularExplainer(model, X)(X.iloc[:50]), cohorts="sex")
+    >>> summary = limes.summary(limes.TabularExplainer(model, X)(X.iloc[:50]), by="sex")
     >>> [summary.names[j] for j in summary.order()[:2]], len(summary.cohorts)
     (['bmi', 's5'], 2)
     """
     if not isinstance(explanation, Explanation) or len(explanation) == 0:  # type: ignore[redundant-expr]
         raise InputError("summary needs one explanation of several rows, as explainers of tables return")
+    if cohorts is not None:
+        warnings.warn("cohorts= is by=", FutureWarning, stacklevel=2)
+        by = cohorts
     for name, value in (("rows", rows), ("features", features)):
         if not is_count(value):
             raise InputError(f"{name}={value!r}; pass a whole number, 1 or more")
@@ -226,34 +239,48 @@ def summary(
         errors=np.sqrt((errors**2).sum(axis=0)) / len(one),
         positive=(values > 0).mean(axis=0),
         pick=replace(pick, ids=tuple(one.ids[row] for row in pick.rows)),
-        cohorts=() if cohorts is None else _cohorts(values, _labels(one, cohorts)),
+        cohorts=() if by is None else cohorts_of(one, by, of),
         warnings=dict(codes.most_common()),
     )
 
 
-def _labels(explanation: Explanation, cohorts: Any) -> Objects:
-    if isinstance(cohorts, str):
-        conditions = explanation[:, cohorts].conditions
-        return np.array([condition for condition, *_ in conditions], dtype=object)
-    labels = np.asarray(cohorts.to_list() if hasattr(cohorts, "to_list") else cohorts, dtype=object)
-    if labels.shape != (len(explanation),):
-        raise InputError(
-            f"cohorts has shape {labels.shape}; pass a feature's name, or one label for each of the "
-            f"{len(explanation)} rows"
-        )
-    return np.array([str(label) for label in labels], dtype=object)
-
-
-def _cohorts(values: Floats, labels: Objects) -> tuple[Cohort, ...]:
+def cohorts_of(one: Explanation, by: Any, of: str) -> tuple[Cohort, ...]:
+    """The cohorts of an explanation of one output, largest first: see `summary`."""
+    labels, reading = _labels(one, by), getattr(one, of)
     names, counts = np.unique(labels.astype(str), return_counts=True)
     if len(names) > MOST_COHORTS:
-        raise InputError(f"cohorts has {len(names)} labels; group them to at most {MOST_COHORTS}")
+        raise InputError(f"by has {len(names)} labels; group them to at most {MOST_COHORTS}")
+    bases = reading.base_values if of == "contributions" else reading.intercepts
     cohorts = []
     for name in names[np.argsort(-counts, kind="stable")]:
-        its = values[labels == name]
-        mean_abs, mean = np.abs(its).mean(axis=0), its.mean(axis=0)
-        cohorts.append(Cohort(name=str(name), rows=len(its), mean_abs=mean_abs, mean=mean))
+        its = labels == name
+        cohorts.append(
+            Cohort(
+                name=str(name),
+                rows=int(its.sum()),
+                mean_abs=np.abs(reading.values[its]).mean(axis=0),
+                mean=reading.values[its].mean(axis=0),
+                base=float(bases[its].mean()),
+                prediction=float(one.predictions[its].mean()),
+            )
+        )
     return tuple(cohorts)
+
+
+def _labels(explanation: Explanation, by: Any) -> Objects:
+    if isinstance(by, str):
+        conditions = explanation[:, by].conditions
+        return np.array([condition for condition, *_ in conditions], dtype=object)
+    labels = np.asarray(by.to_list() if hasattr(by, "to_list") else by, dtype=object)
+    if labels.shape != (len(explanation),):
+        raise InputError(
+            f"by has shape {labels.shape}; pass a feature's name, or one label for each of the "
+            f"{len(explanation)} rows"
+        )
+    if all(isinstance(label, bool | np.bool_) for label in labels):
+        name = getattr(by, "name", None) or "selected"
+        return np.where(labels.astype(np.bool_), str(name), f"not {name}").astype(object)
+    return np.array([str(label) for label in labels], dtype=object)
 
 
 def largest_features(values: Floats, features: int) -> Bools:

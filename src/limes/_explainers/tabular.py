@@ -40,6 +40,7 @@ from limes._explainers.tables.table import EncodedRows, Table, row_names
 from limes._explainers.tables.verification import advice_on_types
 from limes._explanation import Explanation
 from limes._explanation.attribution import Contributions
+from limes._explanation.differences import NO_CELLS
 from limes._explanation.drawing import Described
 from limes._explanation.explanation import frozen_explanation
 from limes._explanation.fit import Fit
@@ -81,6 +82,11 @@ class TabularExplainer(Described):
         columns in the order in which it was fitted on them, if it knows their names. Times,
         dates and durations are treated as numbers of days, periods and decimals as numbers; conditions
         show them in their original form, and slopes are per day or per period.
+        None with ``reference``: columns are those of that row.
+    reference
+        One row of the table: contributions lead from the model's answer there to those at explained rows, as
+        ``explainer.between`` has them. It is the law, in the place of ``law``, and has no bins, so that there
+        are no coefficients. A category that only other rows have is admitted.
     output
         None: ``predict`` of regressors, ``predict_proba`` of classifiers, membership of clusterers (1 in a
         cluster, 0 outside). "margin", "probability", a class label or cluster, or a list of these.
@@ -426,6 +432,7 @@ class TabularExplainer(Described):
         >>> explain([1.0, 1.0]).values.round(3).tolist()
         [[0.391, 0.781]]
         """
+        self._needs_cells("compiled")
         model, _, _ = self._looked_at(self._background.decode(few_rows(self._background.matrix)))
         other = copy(self)
         # a row that is refused is an error, and not left out
@@ -501,6 +508,13 @@ class TabularExplainer(Described):
         """
         return self._against(a, self._other_rows(b), ids=ids)
 
+    def _needs_cells(self, what: str) -> None:
+        """Refuse what is about designs, where the law is one other row."""
+        if self._reference is not None:
+            raise InputError(
+                f"there is no {what} with reference=: {NO_CELLS}; pass a background without reference="
+            )
+
     def _other_rows(self, b: Any, *, is_alone: bool = False) -> OtherRows:
         _, encoded = self._model.encoded(b, "raise")
         (name, *others), _ = row_names(b, None, encoded)
@@ -553,8 +567,7 @@ class TabularExplainer(Described):
         )
         try:
             outputs = np.arange(predictions.shape[1]) if predictions.ndim == 2 else 0
-            bound = model.bound
-            family = model.family if is_joint else model.account
+            bound, family = model.bound, (model.family if is_joint else model.account)
             computed = exact_account(bound.expectation, bound.form, family, rows.x, rows.cells)
             contributions = Contributions.of_rows(computed, outputs=outputs)
         except REFUSED:  # of some rows, which are walked to, or refused with their reason
@@ -823,12 +836,14 @@ class TabularExplainer(Described):
         >>> explainer.design(np.zeros(4)).inclusion.round(2)
         array([0.79, 0.79, 0.79, 0.79])
         """
+        self._needs_cells("design")
         model, encoded, _ = self._looked_at(row)
         return model.law.at(encoded.matrix[0])
 
     @one_blas_thread()
     def features(self, X: Any) -> FeatureNumbers:
         """Return moments of the features of rows ``X``, (n, d) each: E_w h, Var_w h, h at the row."""
+        self._needs_cells("features")
         model, encoded, _ = self._looked_at(X)
         rows = encoded.matrix
         if isinstance(model.law, ProductFamily) and model.law.by_cell:

@@ -1,9 +1,10 @@
 r"""Contributions from one row to another: the law is a point, mean(g) = g(b).
 
 v(S) = f(ξ_S, b_-S), so that contributions add up to f(ξ) - f(b), and columns in which the two rows agree have
-none. Trees, sums and products of a few columns have them against the background that is b alone
-(``interventional.py``). Of anything else that answers, all 2^m coalitions of the m columns that differ are
-asked about, if these are few. Else columns of one value each are a law like any other (`PointFamily`).
+none. Trees have them by a walk to the leaves of mixtures (``kernels/between_rows.cpp``), sums and products of
+a few columns against the background that is b alone (``interventional.py``). Whatever else answers is asked
+about all 2^m coalitions of the m columns that differ, if these are few. Else columns of one value each are a
+law like any other (`PointFamily`).
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from limes import _kernels
 from limes._arrays import Floats, Ints
-from limes._shapley.exact import RowContributions
+from limes._shapley.exact import RowContributions, combined
 from limes._shapley.interventional import Coalitions, against
 from limes._shapley.starts import same
+from limes._threads import in_threads
 from limes.designs._marginals import Atoms, Levels, Marginal
 from limes.designs._product import ProductFamily
 from limes.designs._weights import BinWeights
@@ -25,6 +28,8 @@ from limes.models.forms._trees import Forest
 
 # Columns that differ, at most, whose coalitions a form is asked about
 MOST_COLUMNS = 12
+# Rows that a thread takes together
+_ROWS = 64
 
 
 class PointFamily(ProductFamily):
@@ -51,7 +56,12 @@ def differing(x: Floats, reference: Floats) -> Ints:
 
 def contributions_of_form(form: Form, x: Floats, reference: Floats) -> RowContributions | None:
     """Contributions from f(reference) to f at rows x (n, d); None without an exact way that is quick."""
-    if _has_a_game(form):
+    if isinstance(form, Forest):
+        return _of_forest(form, x, reference)
+    if isinstance(form, Combination):
+        parts = [contributions_of_form(part, x, reference) for part in form.parts]
+        return combined(form, [part for part in parts if part is not None]) if None not in parts else None
+    if isinstance(form, Reducible):
         try:
             return against(form, reference[None])(x, np.ones((1, 1)))
         except (ModelError, NotReadableError):  # paths or products of too many columns
@@ -69,8 +79,16 @@ def contributions_by_coalitions(
     return Coalitions(predict, reference[None], 0.0, beside=most)(x, np.ones((1, 1)))
 
 
-def _has_a_game(form: Form) -> bool:
-    """Whether a form has contributions against a row without asking about coalitions."""
-    if isinstance(form, Combination):
-        return all(map(_has_a_game, form.parts))
-    return isinstance(form, Forest | Reducible)
+def _of_forest(form: Forest, x: Floats, reference: Floats) -> RowContributions:
+    outputs = form.value.size // len(form.value)
+    base, sums = np.zeros((len(x), outputs)), np.zeros((len(x), 3, form.size, outputs))
+    value = form.value.reshape(len(form.value), -1)
+    rows, other = np.ascontiguousarray(x), np.ascontiguousarray(reference)
+
+    def add(first: int) -> None:
+        some = slice(first, first + _ROWS)
+        _kernels.add_between(form.trees, value, rows[some], other, base[some], sums[some])
+
+    in_threads(add, range(0, len(x), _ROWS))
+    base += form.intercept.reshape(-1)
+    return RowContributions.exact(base, *(sums[:, which] for which in range(3)))

@@ -485,10 +485,19 @@ def _summary_remarks(summary: Summary, shown: int) -> Iterator[Text]:
         yield Text(f"{rows:,} of {count(summary.rows, 'row')}, {code!r}: {CODES.get(code, code)}")
     for cohort in summary.cohorts:
         top = np.argsort(-cohort.mean_abs, kind="stable")[:3]
-        sizes = [number(summary.unit * cohort.mean_abs[j], 3) for j in top]
-        names = [one_line(summary.names[j]) for j in top]
-        largest = ", ".join(f"{name} {size}" for name, size in zip(names, sizes, strict=True))
-        yield Text.assemble((f"{shorten(cohort.name, 40)}", "bold"), f" ({cohort.rows:,} rows): {largest}")
+        sizes, means = (
+            signed_column([summary.unit * its[j] for j in top], 3) for its in (cohort.mean_abs, cohort.mean)
+        )
+        largest = ", ".join(
+            f"{one_line(summary.names[j])} {size.removeprefix('+')} (mean {mean})"
+            for j, size, mean in zip(top, sizes, means, strict=True)
+        )
+        levels = [number(summary.unit * its, 3) for its in (cohort.prediction, cohort.base)]
+        stated = "mean prediction {}, usual {}" if summary.of == "contributions" else "mean prediction {}"
+        yield Text.assemble(
+            (f"{shorten(cohort.name, 40)}", "bold"),
+            f" ({count(cohort.rows, 'row')}, {stated.format(*levels)}): {largest}",
+        )
 
 
 @dataclass(frozen=True)
@@ -519,7 +528,7 @@ class SummaryPlots:
         """
         summary, order = self.summary, self.summary.order()[:max_features]
         if not summary.cohorts:
-            raise InputError('there are no cohorts to draw: limes.summary(explanation, cohorts="a feature")')
+            raise InputError('there are no cohorts to draw: limes.summary(explanation, by="a feature")')
         axes = axes_or_new(ax, (7.0, 1.6 + 0.34 * len(order)))
         for k, cohort in enumerate(summary.cohorts):
             axes.scatter(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from limes._checks import did_you_mean
+from limes._diagnostics.summary import cohorts_of
 from limes._explanation.fit import leading
 from limes._explanation.selection import by_feature, by_size, feature_names_of, name_positions, single_row
 from limes._explanation.view import (
@@ -67,6 +68,7 @@ from limes._show.axes import (
     wrapped_title,
     write_below,
 )
+from limes._show.cohorts import cohort_bars
 from limes._show.effects import draw_effect, draw_effects, mean_effect, quantity_of
 from limes._show.inputs import draw_image, draw_text, part_of, pieces, side_by_side
 from limes._show.series import draw_series
@@ -134,6 +136,7 @@ class Plots:
         row: int | str | None = None,
         output: str | int | None = None,
         *,
+        by: Any = None,
         of: str | None = None,
         max_features: int = 10,
         **options: Unpack[Options],
@@ -147,6 +150,8 @@ class Plots:
         row : int
             Position of one row. The default is the only row, or else all rows together: mean absolute
             contributions, with lines from the 10 % to the 90 % quantile over rows.
+        by
+            Cohorts of the rows, as `limes.summary` takes them: each feature has a bar for each.
         output, of, max_features, ax, names, title, unit
             See `Plots`.
 
@@ -158,6 +163,9 @@ class Plots:
         """
         of = of or self.of
         canvas = self._canvas(options)
+        if by is not None:
+            one = _one_output(self.explanation, output)
+            return cohort_bars(one, cohorts_of(one, by, of), of, max_features, canvas)
         if row is None and len(self.explanation) > 1:
             return _mean_bar(_measured(_one_output(self.explanation, output), of), of, max_features, canvas)
         one = _one_row(self.explanation, row or 0, output)

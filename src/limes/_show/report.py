@@ -46,6 +46,7 @@ from limes._explanation.view import (
     account_line,
     coloured,
     fit_remark,
+    heading_of,
     headlined_rule,
     in_differences,
     in_their_place,
@@ -303,6 +304,7 @@ class _Content:
         values, errors = rows_last("values"), rows_last("standard_errors")
         return {
             "where": where_base_is(e),
+            "heading": heading_of(where_base_is(e)),
             "usual": usual_is(e),
             "shown": [
                 packer.coded(what_holds(e, i, j) for i in range(len(e))) for j in range(values.shape[1])

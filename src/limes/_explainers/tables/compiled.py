@@ -25,12 +25,15 @@ from limes._expectations.moments import REFUSED
 from limes._explainers.tables.columns import NUMBERS, TableColumn, is_missing
 from limes._explainers.tables.fits import exact_account
 from limes._explainers.tables.table import FrameConverter, Table
+from limes._shapley.points import contributions_of_form
 from limes._threads import in_this_thread, one_blas_thread
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
     from limes._explainers.tables.model import TabularModel
     from limes._explainers.tabular import TabularExplainer
+    from limes._explanation import Explanation
+    from limes._shapley.exact import RowContributions
 
 # A cell as a number; None for all that the table's own encoding decides
 CellReader: TypeAlias = Callable[[Any], float | None]
@@ -168,6 +171,45 @@ class CompiledExplainer:
             plain = None if x is None else self._exact(x)
             return self._explained(rows) if plain is None else plain
 
+    def between(self, a: Any, b: Any) -> PlainContributions:
+        """Contributions from the model's answer at one row to those at others: see ``explainer.between``.
+
+        Parameters
+        ----------
+        a
+            One row or a few, as a call takes them.
+        b
+            The other row.
+
+        Returns
+        -------
+        PlainContributions
+            Of the rows ``a``; ``base_values`` are the answer at ``b``.
+
+        Raises
+        ------
+        InputError, ModelError
+            As ``explainer.between``.
+
+        Examples
+        --------
+        >>> import limes
+        >>> import numpy as np
+        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> explain = limes.TabularExplainer(lambda x: x[:, 0] * x[:, 1], X).compiled()
+        >>> explain.between([1.0, 1.0], [0.0, 0.0]).values.tolist()
+        [[0.5, 0.5]]
+        """
+        with in_this_thread():
+            form = self._model.bound.form
+            if self._predict is not None and form is not None:
+                x, other = self._encoded(a), self._encoded(b)
+                if x is not None and other is not None and len(other) == 1:
+                    computed = contributions_of_form(form, x, other[0])
+                    if computed is not None:
+                        return self._plain(x, self._cells(x), self._predict(x), computed)
+            return _of_explanation(self._explainer.between(a, b))
+
     def each(self, requests: Sequence[Any]) -> list[PlainContributions | Exception]:
         """Explain requests together; the error of a refused one is its result.
 
@@ -220,6 +262,11 @@ class CompiledExplainer:
                 computed = self._account(x, cells)
             except REFUSED:
                 return None
+        return self._plain(x, cells, predictions, computed)
+
+    def _plain(
+        self, x: Floats, cells: Ints, predictions: Floats, computed: RowContributions
+    ) -> PlainContributions:
         outputs = predictions.shape[1:]
         return PlainContributions(
             computed.base.reshape(len(x), *outputs),
@@ -234,12 +281,15 @@ class CompiledExplainer:
         return tuple(tuple(w.code for w in row if w.reading != "coefficients") for row in about)
 
     def _explained(self, rows: Any) -> PlainContributions:
-        explanation = self._explainer.contributions(rows, progress=False)
-        its = explanation.contributions
-        codes = tuple(tuple(w.code for w in row) for row in its.row_warnings)
-        return PlainContributions(
-            its.base_values, its.values, explanation.predictions, codes, its.standard_errors
-        )
+        return _of_explanation(self._explainer.contributions(rows, progress=False))
+
+
+def _of_explanation(explanation: Explanation) -> PlainContributions:
+    its = explanation.contributions
+    codes = tuple(tuple(w.code for w in row) for row in its.row_warnings)
+    return PlainContributions(
+        its.base_values, its.values, explanation.predictions, codes, its.standard_errors
+    )
 
 
 def _pickled(state: Any) -> bytes:

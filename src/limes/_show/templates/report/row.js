@@ -162,7 +162,7 @@ class Account {
         ].map((cell) => (Array.isArray(cell) ? el('span', {}, cell) : cell)),
       };
     });
-    const columns = [[model.account.shown ? 'shown' : 'value', 'name'], ['', 'picture'], [label ? 'contribution, points' : 'contribution', 'number']];
+    const columns = [[model.account.heading, 'name'], ['', 'picture'], [label ? 'contribution, points' : 'contribution', 'number']];
     this.lines.replaceChildren(
       table('Contributions to the prediction, largest first', columns, rows, { class: 'lines steps' }),
       ...(this.shares.length > FIRST_LINES ? [button(hidden ? `Show ${count(hidden, 'other')}` : 'Show fewer', () => {
