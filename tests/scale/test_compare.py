@@ -18,7 +18,7 @@ import limes
 from effort import repeats
 from internals import Source, app, explain_files, part_bytes, run_name, write_whole
 from limes.exceptions import InputError
-from limes.scale import compare_runs
+from limes.scale import compare_runs, row_changes
 
 NAMES = ["age", "debt", "income"]
 LEVEL = 0.05
@@ -275,3 +275,26 @@ def test_the_command_shows_at_most_80_columns_and_states_drift(broken, tmp_path)
     assert compare(*broken, "--fail-on-drift", "--least", 100).exit_code == 0
     assert compare(broken[0], broken[0], "--fail-on-drift").exit_code == 0
     assert isinstance(compare(broken[0], tmp_path / "nowhere").exception, InputError)
+
+
+def test_the_account_of_a_rows_change(broken):
+    one, two = broken
+    (change,) = row_changes(one, two, "37")
+    a, b = (wide(folder).reset_index() for folder in broken)
+    before, after = (table[table["row"] == 37].iloc[0] for table in (a, b))
+    assert change.prediction == (before["prediction"], after["prediction"])
+    for name in NAMES:
+        pair = (before[f"contribution_{name}"], after[f"contribution_{name}"])
+        assert change.contributions[name] == pair
+    moved = change.base[1] - change.base[0] + sum(size for _, size in change.largest)
+    assert moved == pytest.approx(change.prediction[1] - change.prediction[0], abs=1e-9)
+    with pytest.raises(InputError, match="no explanation"):
+        row_changes(one, two, "3")
+    with pytest.raises(InputError, match="has no row '999'"):
+        row_changes(one, two, "999")
+    result = CliRunner().invoke(
+        app, ["compare", str(one), str(two), "--account", "37", "--json", str(one.parent / "c.json")]
+    )
+    assert result.exit_code == 0, result.output
+    assert "row 37, " in result.output
+    assert all(name in result.output for name in NAMES)

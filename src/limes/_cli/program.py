@@ -42,6 +42,7 @@ from limes._cli.tables import (
     open_table,
     print_comparison,
     print_means,
+    print_row_change,
     print_run,
     row_called,
     rows_and_background,
@@ -629,17 +630,30 @@ def compare(
     fail_on_drift: Annotated[
         bool, typer.Option("--fail-on-drift", help="Exit code 4 if something changed, by --least or more.")
     ] = False,
+    account: Annotated[
+        str | None, typer.Option(help="A row's key: what of the change of its prediction is which column.")
+    ] = None,
 ) -> None:
     """Compare two runs: which mean contributions, predictions, shares of warnings and errors changed.
+
+    With --account one row instead: its later base and contributions, less the earlier ones.
 
     Exit codes: 0, with --fail-on-drift 4 if something changed; 1 if a folder could not be compared.
     """
     require("pyarrow", "limes compare", package="'limes[scale]'")
-    from limes.scale import compare_runs
+    from limes.scale import compare_runs, row_changes
     from limes.scale._stores import place_of
     from limes.scale._summary import write_summary
 
     place = None if json is None else place_of(json)
+    if account is not None:
+        changes = row_changes(earlier, later, account)
+        for its in changes:
+            print_row_change(its, top)
+        if place is not None:
+            write_summary(place, f"[{','.join(its.to_json() for its in changes)}]")
+            typer.echo(f"written: {place}")
+        return
     result = compare_runs(earlier, later, level=level)
     print_comparison(result, top)
     if place is not None:

@@ -20,12 +20,13 @@ import typer
 from limes._checks import listed, require
 from limes._cli import files
 from limes._dialects import Dialect
-from limes._explanation.wording import cell, count, estimate_text, estimates, one_line
+from limes._explanation.wording import cell, count, difference, estimate_text, estimates, one_line
 from limes._names import Names
 from limes._warnings import CODES
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
+    from limes.scale._changes import RowChange
     from limes.scale._sources import Source
     from limes.scale._summary import OutputMeans, RunComparison
     from limes.scale._tables import RunSummary
@@ -420,6 +421,30 @@ def print_comparison(its: RunComparison, top: int) -> None:
         typer.echo(f"{len(its.changes) - top} more: --top {len(its.changes)}")
     for note in its.notes:
         typer.secho(one_line(note), fg="yellow")
+
+
+def print_row_change(its: RowChange, top: int) -> None:
+    import rich
+    from rich.box import SIMPLE
+    from rich.table import Table
+    from rich.text import Text
+
+    base, prediction = (f"{before:.4g} to {after:.4g}" for before, after in (its.base, its.prediction))
+    moved = difference(its.prediction[1] - its.prediction[0], 3)
+    typer.echo(f"row {one_line(its.row)}, {one_line(its.output)}: {prediction}, {moved}")
+    typer.echo(f"usual: {base}, {difference(its.base[1] - its.base[0], 3)}")
+    lines = Table(box=SIMPLE)
+    for title in ("contribution of", "earlier", "later", "change"):
+        right = title != "contribution of"
+        lines.add_column(title, justify="right" if right else "left", no_wrap=right, overflow="fold")
+    for name, change in its.largest[:top]:
+        levels = [difference(level, 3) for level in its.contributions[name]]
+        lines.add_row(Text(one_line(name)), *levels, difference(change, 3))
+    rich.print(lines)
+    if top < len(its.largest):
+        rest = sum(change for _, change in its.largest[top:])
+        typer.echo(f"{len(its.largest) - top} more, {difference(rest, 3)} together: --top {len(its.largest)}")
+    typer.echo("the changes of what is usual and of contributions add up to that of the prediction")
 
 
 def print_means(its: OutputMeans, top: int) -> None:

@@ -143,8 +143,8 @@ def _joined(values: Explanation, models: Explanation, order: str) -> Explanation
         calls=values.calls + models.calls,
         shared_calls=models.shared_calls,
         row_warnings=tuple(
-            tuple(dict.fromkeys((*own, *others)))
-            for own, others in zip(values.row_warnings, models.row_warnings, strict=True)
+            tuple(dict.fromkeys((*one, *others)))
+            for one, others in zip(values.row_warnings, models.row_warnings, strict=True)
         ),
         provenance={**models.provenance, "order": order},
         explainer=None,
@@ -155,11 +155,11 @@ def _mean(first: Explanation, second: Explanation) -> Explanation:
     """Half of each account, which add up to the same."""
     pairs = zip(first.contributions.stored.items(), second.contributions.stored.values(), strict=True)
     numbers: dict[str, Any] = {}
-    for (name, own), its in pairs:
+    for (name, one), its in pairs:
         if name == "calls":
-            numbers[name] = own + its
+            numbers[name] = one + its
         else:
-            numbers[name] = own & its if name == "row_converged" else (own + its) / 2.0
+            numbers[name] = one & its if name == "row_converged" else (one + its) / 2.0
     return changed(
         first,
         contributions=Contributions(**numbers),

@@ -528,7 +528,7 @@ class TabularExplainer(Described):
     def _against(self, X: Any, other: OtherRows, *, ids: Any) -> Explanation:
         """Contributions that lead from other rows to these."""
         model, encoded, predictions, again = self._counted(X)
-        wider, values = model.encoded(other.given, "raise")
+        wider, values = model.encoded(other.rows, "raise")
         if wider is not model:  # the other rows have categories that these do not have
             model, encoded = wider.encoded(X, self._errors)
             other = replace(other, values=values.matrix)
@@ -537,15 +537,15 @@ class TabularExplainer(Described):
             raise InputError(
                 f"b has {len(other.values)} rows, and a has {len(rows)}: pass one row, or one for each of a"
             )
-        bound, asked = model.bound, np.full(len(rows), int(model.bound.asks))  # the prediction
-        shared = bound.shared_calls(0 * asked) + again if bound.asks else None
+        bound, calls = model.bound, np.full(len(rows), int(model.bound.asks))  # the prediction
+        shared = bound.shared_calls(0 * calls) + again if bound.asks else None
         return other.explain(
             model,
             rows,
             predictions,
             ids=names,
             errors=errors,
-            calls=asked,
+            calls=calls,
             shared_calls=shared,
             explainer=self,
         )

@@ -54,8 +54,8 @@ def minus(explanation: Explanation, other: Explanation) -> Explanation:
         calls=explanation.calls + other.calls,
         shared_calls=_sum(explanation.shared_calls, other.shared_calls),
         row_warnings=tuple(
-            tuple(dict.fromkeys((*own, *others)))
-            for own, others in zip(
+            tuple(dict.fromkeys((*one, *others)))
+            for one, others in zip(
                 explanation.contributions.row_warnings, other.contributions.row_warnings, strict=True
             )
         ),
@@ -84,13 +84,13 @@ def _check_alike(explanation: Explanation, other: Any) -> None:
         ("outputs", explanation.output_names, other.output_names),
         ("rows", explanation.ids, other.ids),
     )
-    for what, own, its in pairs:
-        if own != its:
-            only = [name for name in (*own, *its) if (name in own) != (name in its)]
+    for what, names, others in pairs:
+        if names != others:
+            only = [name for name in (*names, *others) if (name in names) != (name in others)]
             differ = f"{only[0]!r} is in one of them" if only else "their order differs"
             raise InputError(
-                f"the two explanations have other {what} ({len(own)} and {len(its)}; {differ}): explain the "
-                f"same {what} with both, in one order, or select them first"
+                f"the two explanations have other {what} ({len(names)} and {len(others)}; {differ}): explain "
+                f"the same {what} with both, in one order, or select them first"
             )
     if explanation.predictions.shape != other.predictions.shape:
         raise InputError("one of the explanations has an axis of outputs, and the other has none")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes._arrays import ROUNDING, are_probabilities
+from limes._arrays import are_probabilities
 from limes._checks import did_you_mean
 from limes._names import AmbiguousNameError, Names, is_whole, text_of
 from limes.exceptions import InputError
@@ -180,14 +180,7 @@ def _position(piece: int, size: int, what: str) -> int:
 
 
 def shown_of(predictions: Floats) -> list[int]:
-    """Return the positions of the outputs to show, of predictions (..., k): of two classes the second.
-
-    So it is for changes of their probabilities, which add up to 0.
-    """
+    """Return the positions of the outputs to show, of predictions (..., k): of two classes the second."""
     outputs = list(range(predictions.shape[-1]))
-    if len(outputs) != 2 or not predictions.size:
-        return outputs
-    both = predictions.reshape(-1, 2)
-    size = np.abs(both).max()
-    is_change = 0.0 < size <= 1.0 and bool((np.abs(both.sum(axis=1)) <= ROUNDING * max(size, 1.0)).all())
-    return outputs[1:] if is_change or are_probabilities(both) else outputs
+    mirrored = len(outputs) == 2 and predictions.size > 0 and are_probabilities(predictions.reshape(-1, 2))
+    return outputs[1:] if mirrored else outputs

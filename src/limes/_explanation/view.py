@@ -584,14 +584,20 @@ def left_out(explanation: Explanation) -> str:
 
 
 def shown_outputs(explanation: Explanation) -> list[int]:
-    """Return the positions of the outputs that are shown, the same of all rows: of two classes the second."""
-    return shown_of(with_outputs(explanation.predictions, explanation))
+    """Return the positions of the outputs that are shown, the same of all rows: of two classes the second.
+
+    So it is for changes of their probabilities, which add up to 0.
+    """
+    predictions = with_outputs(explanation.predictions, explanation)
+    if CHANGE in explanation.provenance and is_probability(explanation) and predictions.shape[-1] == 2:
+        mirrored = np.abs(predictions.sum(axis=-1)) <= ROUNDING
+        return [1] if mirrored.all() else [0, 1]
+    return shown_of(predictions)
 
 
 def main_output(explanation: Explanation, row: int | None) -> int:
     """Return the output with the largest prediction, without a row in the mean; of two classes the second."""
-    predictions = with_outputs(explanation.predictions, explanation)
-    shown = shown_of(predictions)
+    predictions, shown = with_outputs(explanation.predictions, explanation), shown_outputs(explanation)
     predictions = predictions if row is None else predictions[row : row + 1]
     return shown[int(by_size(predictions.mean(axis=0)[shown])[0])]
 

@@ -84,8 +84,10 @@ class Interventional:
         Raises a NotReadableError if contributions would take too long.
         """
         self._family = family
-        # trees and a curve behind them
-        self._against = Coalitions(predict, family.rows, 1e-5) if form is None else against(form, family.rows)
+        if form is None:  # trees and a curve behind them
+            self._against: InterventionalGame = CoalitionGame(predict, family.rows, 1e-5)
+        else:
+            self._against = against(form, family.rows)
         if self.seconds > _MOST_SECONDS:
             raise NotReadableError(
                 f"exact contributions against {len(family.rows):,} rows take too long: "
@@ -150,7 +152,7 @@ def against(form: Form, background: Floats) -> InterventionalGame:
             return _Products(reduced, background)
         return _Terms(as_sum(form), background)
     a_row = 1e-7 * form.offsets.size if isinstance(form, Ridges) else 5e-7
-    return Coalitions(form.predict, background, a_row)
+    return CoalitionGame(form.predict, background, a_row)
 
 
 class _Parts(InterventionalGame):
@@ -332,7 +334,7 @@ def _others(factors: Floats) -> Floats:
     return before * after[::-1]
 
 
-class Coalitions(InterventionalGame):
+class CoalitionGame(InterventionalGame):
     """Whatever answers rows (n, d), about all coalitions of the columns that vary."""
 
     def __init__(

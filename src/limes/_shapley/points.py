@@ -16,7 +16,7 @@ import numpy as np
 from limes import _kernels
 from limes._arrays import Floats, Ints
 from limes._shapley.exact import RowContributions, combined
-from limes._shapley.interventional import Coalitions, against
+from limes._shapley.interventional import CoalitionGame, against
 from limes._shapley.starts import same
 from limes._threads import in_threads
 from limes.designs._marginals import Atoms, Levels, Marginal
@@ -76,7 +76,7 @@ def contributions_by_coalitions(
 ) -> RowContributions:
     """The same of whatever answers rows, from the answers to all coalitions of the columns that differ."""
     most = int(differing(x, reference).max(initial=0))
-    return Coalitions(predict, reference[None], 0.0, beside=most)(x, np.ones((1, 1)))
+    return CoalitionGame(predict, reference[None], 0.0, beside=most)(x, np.ones((1, 1)))
 
 
 def _of_forest(form: Forest, x: Floats, reference: Floats) -> RowContributions:

@@ -267,7 +267,7 @@ def means_of(frames: Iterable[Any]) -> list[OutputMeans]:
                 f"the table has no column {missing[0]!r}: pass what limes.scale.explain_frame returned, or a "
                 "folder of limes explain-table"
             )
-        features = features or _features(frame)
+        features = features or features_in(frame)
         good = frame.filter(nw.col("error").is_null())
         for output in good["output"].unique(maintain_order=True).to_list():
             lines = good.filter(nw.col("output") == output)
@@ -292,7 +292,7 @@ def _codes(lines: Any, features: int) -> Counter[str]:
     return counts
 
 
-def _features(frame: Any) -> tuple[str, ...]:
+def features_in(frame: Any) -> tuple[str, ...]:
     if "feature" not in frame.columns:
         return tuple(name.removeprefix("value_") for name in frame.columns if name.startswith("value_"))
     return tuple(frame["feature"].drop_nulls().unique(maintain_order=True).to_list())
@@ -384,7 +384,7 @@ class _Run(NamedTuple):
         for frame in frames:
             good = frame.filter(nw.col("error").is_null())
             errors += len(frame) - len(good)  # one line of each row
-            features = features or _features(good)
+            features = features or features_in(good)
             for output in good["output"].unique(maintain_order=True).to_list():
                 its = _output_of(good.filter(nw.col("output") == output), features)
                 outputs[output] = outputs[output] + its if output in outputs else its

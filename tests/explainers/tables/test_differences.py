@@ -27,7 +27,7 @@ CLASSES = np.digitize(Y, np.quantile(Y, [0.4, 0.7]))
 
 
 def enumerated(predict, a, b):
-    """Shapley values, those alone, and last, of f at a's values for a set of columns, and b's for the rest."""
+    """Shapley values, those alone, and last, of f at a's values for a set of columns, else b's."""
     d = a.size
     value = {}
     for size in range(d + 1):
@@ -180,8 +180,8 @@ def test_categories_that_the_reference_lacks():
         right = [0.5 * (v[1] - v[0] + v[3] - v[2]), 0.5 * (v[2] - v[0] + v[3] - v[1])]
         assert explanation.contributions.values[i] == pytest.approx(right, abs=1e-9)
     assert explanation.conditions[0] == ("colour: red → green", "size: 0 → 38")
-    asked = limes.TabularExplainer(lambda table: model.predict(table), reference=frame.iloc[[0]])
-    assert asked(frame.iloc[[38]]).contributions.values == pytest.approx(
+    function = limes.TabularExplainer(lambda table: model.predict(table), reference=frame.iloc[[0]])
+    assert function(frame.iloc[[38]]).contributions.values == pytest.approx(
         explanation.contributions.values[:1], abs=1e-9
     )
 

@@ -53,7 +53,7 @@ class OtherRows:
 
     values: Floats  # (1, d) or (n, d), encoded
     name: str  # "row 17"
-    given: Any  # the same as the user passed them
+    rows: Any  # as the user passed them
     is_alone: bool = False  # whether no background is known beside it
 
     def explain(self, model: TabularModel, x: Floats, predictions: Floats, **fields: Any) -> Explanation:

@@ -1,0 +1,91 @@
+"""The account of a row's change between two runs: the later base and contributions, less the earlier."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from limes._checks import listed
+from limes.exceptions import InputError
+from limes.scale._frames import numbers_of
+from limes.scale._summary import features_in, run_and_parts
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """One output of a row in two runs, earlier and later; base and contributions add up to predictions."""
+
+    row: str
+    output: str
+    prediction: tuple[float, float]
+    base: tuple[float, float]
+    contributions: Mapping[str, tuple[float, float]]
+
+    @property
+    def largest(self) -> list[tuple[str, float]]:
+        """What each column adds to the change, the largest first."""
+        changes = [(name, later - earlier) for name, (earlier, later) in self.contributions.items()]
+        return sorted(changes, key=lambda pair: -abs(pair[1]))
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), indent=1)
+
+
+def row_changes(earlier: Any, later: Any, row: str) -> list[RowChange]:
+    """Return how the accounts of one row differ between two finished runs of ``limes explain-table``.
+
+    Parameters
+    ----------
+    earlier, later
+        The output folders, or URLs of a store.
+    row
+        The text of the row's key, of several keys with commas between them; its position without a key.
+
+    Raises
+    ------
+    InputError
+        A folder is not finished, has no contributions, or not this row, or the row has an error there.
+    """
+    first, second = (_accounts(folder, row) for folder in (earlier, later))
+    shared = [output for output in first if output in second]
+    if not shared:
+        raise InputError(f"row {row!r} has other outputs in both runs: {listed(first)} and {listed(second)}")
+    changes = []
+    for output in shared:
+        (prediction, base, before), (prediction_later, base_later, after) = first[output], second[output]
+        names = [*before, *(name for name in after if name not in before)]
+        # a column that a run lacks contributes nothing there
+        contributions = {name: (before.get(name, 0.0), after.get(name, 0.0)) for name in names}
+        levels = (prediction, prediction_later), (base, base_later)
+        changes.append(RowChange(row, output, *levels, contributions))
+    return changes
+
+
+def _accounts(folder: Any, row: str) -> dict[str, tuple[float, float, dict[str, float]]]:
+    """Prediction, base and contributions of each output of a row."""
+    for frame in run_and_parts(folder)[1]:
+        keys = frame.columns[: frame.columns.index("output")]
+        texts = zip(*(map(str, frame[key].to_list()) for key in keys), strict=True)
+        its = frame.filter([",".join(cells) == row for cells in texts])
+        if len(its):
+            return dict(_account_of(its, folder, row))
+    raise InputError(f"{folder} has no row {row!r}: pass the text of its key")
+
+
+def _account_of(lines: Any, folder: Any, row: str) -> Any:
+    errors = lines.filter(~nw.col("error").is_null())["error"].to_list()
+    if errors:
+        raise InputError(f"row {row!r} has no explanation in {folder}: {errors[0]}")
+    features = features_in(lines)
+    for output in lines["output"].unique(maintain_order=True).to_list():
+        its = lines.filter(nw.col("output") == output)
+        numbers = numbers_of(its, "contribution", features)
+        if numbers is None or np.isnan(numbers).any():
+            raise InputError(f"{folder} has no contributions: run explain-table with --contributions")
+        levels = (float(its[name].to_list()[0]) for name in ("prediction", "base"))
+        yield output, (*levels, dict(zip(features, numbers[0].tolist(), strict=True)))
