@@ -621,12 +621,13 @@ class Explanation(Page):
         """
         return drawer("exports").to_frame(self, backend, of or leading(self))
 
-    def to_json(self, path: str | Path | None = None, *, fit: bool = True) -> str:
+    def to_json(self, path: str | Path | None = None, *, fit: bool = True, pairs: bool = False) -> str:
         """Return strictly valid JSON, and write it to `path` if given; see `limes._explanation.json`.
 
         Without ``fit`` R² is left out, and so are warnings that follow from effects: of LIME's coefficients
         these take most of the time. In an explanation that is read from such a text it is NaN, with an
-        infinite error.
+        infinite error. With ``pairs`` the pairs of contributions are stored, d² numbers a row and output; an
+        explanation that was read from such a text keeps them.
 
         Examples
         --------
@@ -636,7 +637,7 @@ class Explanation(Page):
         >>> limes.Explanation.from_json(explanation.to_json(fit=False)).fidelity
         array([nan])
         """
-        return write_text(json.dumps(self._fields(fit=fit)), path)
+        return write_text(json.dumps(self._fields(fit=fit, pairs=pairs)), path)
 
     def to_html(
         self,
@@ -816,9 +817,12 @@ class Explanation(Page):
         # through the constructor: arrays that were merely unpickled would be writable
         return partial(from_fields, **self._fields()), ()
 
-    def _fields(self, *, fit: bool = True) -> dict[str, Any]:
+    def _fields(self, *, fit: bool = True, pairs: bool = False) -> dict[str, Any]:
         """What JSON holds: the fields, with those of the coefficients among them."""
         account = account_at(self, range(len(self))) if leading(self) == "contributions" else None
+        if pairs:
+            its = self.contributions
+            account = (account or its).changed(pairs=its.pairs, pair_errors=its.pair_errors)
         names = [name for name in _stored_names(type(self)) if name not in READINGS]
         fields = {name: getattr(self, name) if fit else vars(self)[name] for name in names}
         coefficients = dict.fromkeys(_OF_COEFFICIENTS)
@@ -828,7 +832,7 @@ class Explanation(Page):
         return {
             **coefficients,
             **fields,
-            "account": None if account is None else {name: account.stored[name] for name in _OF_ACCOUNT},
+            "account": None if account is None else _present(account.stored),
             "certificates": [vars(certificate) for certificate in self.certificates],
         }
 
@@ -874,11 +878,15 @@ _DEFAULTS: dict[str, Any] = {
 }
 # Names in JSON, where fields of the coefficients are beside the others
 _OF_COEFFICIENTS = tuple(f.name for f in fields(Coefficients) if f.init and f.name != "calls")
-_OF_ACCOUNT = tuple(f.name for f in fields(Contributions) if f.init)
 _FLAT = (
     (*_OF_COEFFICIENTS, *(n for n in _stored_names(Explanation) if n not in READINGS), "account"),
     {**COEFFICIENT_AXES, **ARRAYS},
 )
+
+
+def _present(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of contributions without pairs that were not asked for."""
+    return {name: its for name, its in stored.items() if its is not None}
 
 
 def nested(fields: Mapping[str, Any]) -> dict[str, Any]:
