@@ -83,8 +83,8 @@ for at in np.argsort(-sizes[first, second])[:5]:
     print(f"{X.columns[i]:>4} and {X.columns[j]:<4} {sizes[i, j]:5.2f}")
 
 # %%
-# What a pair does not say
-# ------------------------
+# Limits of pairs
+# ---------------
 #
 # - A pair of 0 does not mean that two columns never interact: it is about this row, on average over what the others may be.
 # - Columns that are correlated need no pair, and columns with a pair need no correlation: it is about the model, not about the table.
