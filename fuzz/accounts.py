@@ -76,6 +76,14 @@ class AccountCase(TableCase):
 class AccountTrial(Trial):
     """A case that was run."""
 
+    def numbers(self, explanation: Any) -> Numbers:
+        """What the library says."""
+        return Numbers.of(explanation, explanation.contributions)
+
+    def of_game(self, game: Array) -> Array:
+        """The same of v over all coalitions (2, ..., 2, k): contributions, alone, and last, (3 d, k)."""
+        return np.concatenate(shapley(game))
+
     def _checked(self, options: Options, rows: Array) -> Verdict:
         if self.case.shape == "draws" or rows.shape[1] > 6:
             return Verdict(SKIPPED, detail="no grid")
@@ -83,19 +91,18 @@ class AccountTrial(Trial):
         tables = self.background.table(rows)
         try:
             explanation = self.explainer(options)(tables, progress=False)
-            account = explanation.contributions
+            numbers = self.numbers(explanation)
         except limes.exceptions.LimesError as error:
             return self._after(error, options, tables)
         except Exception as error:  # noqa: BLE001 - any other error is a fault of the library
             return Verdict(CRASH, len(rows), f"{type(error).__name__}: {error}", 0)
         answers = answers_of(self.model, options.output, self.background.table(self.background.matrix[:200]))
-        numbers = _Numbers.of(explanation, account)
         wrong = numbers.adds_up(answers)
         if wrong is not None or numbers.sampled:
             return wrong or Verdict(SAMPLED)
         return self._judged(numbers, answers, options, rows)
 
-    def _judged(self, numbers: _Numbers, answers: Answers, options: Options, rows: Array) -> Verdict:
+    def _judged(self, numbers: Numbers, answers: Answers, options: Options, rows: Array) -> Verdict:
         far = np.nanmax(np.abs(self.background.matrix), axis=0)
         rounding = _SUMS + rounding_of(self.laws(options), far, options.nu(rows.shape[1]))
 
@@ -126,7 +133,7 @@ class AccountTrial(Trial):
     def _truth(
         self, answers: Answers, options: Options, rows: Array, widths: Array, largest: int = _LARGEST
     ) -> Truth:
-        """Contributions, those alone, and last, one after the other, (n, 3 d, k), and the base, (n, k)."""
+        """What `of_game` says of all rows, and the base, (n, k)."""
         games, size = [], 0.0
         for row in rows:
             if options.law == "joint":
@@ -137,7 +144,7 @@ class AccountTrial(Trial):
             size = max(size, most)
         d = rows.shape[1]
         return Truth(
-            np.stack([np.concatenate(shapley(game)) for game in games]),
+            np.stack([self.of_game(game) for game in games]),
             np.stack([game[(0,) * d] for game in games]),
             size,
         )
@@ -199,7 +206,7 @@ def shapley(game: Array) -> tuple[Array, Array, Array]:
 
 
 @dataclass(frozen=True)
-class _Numbers:
+class Numbers:
     """What the library says: contributions, alone and last, (n, 3 d, k), base and predictions (n, k)."""
 
     stacked: Array
@@ -208,7 +215,7 @@ class _Numbers:
     sampled: bool
 
     @classmethod
-    def of(cls, explanation: Any, account: Any) -> _Numbers:
+    def of(cls, explanation: Any, account: Any) -> Numbers:
         n, d = explanation.coefficients.values.shape[:2]
         parts = [getattr(account, name).reshape(n, d, -1) for name in ("values", "alone", "last")]
         return cls(

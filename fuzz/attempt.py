@@ -14,8 +14,26 @@ from fuzz.shrink import script_of, shrink
 from fuzz.verdict import REFUSED, REJECTED, SAMPLED, SKIPPED, Verdict
 
 # Sets of options a case, and rows an explainer
-_OPTIONS = {"trees": 6, "tables": 6, "links": 6, "texts": 5, "images": 6, "accounts": 6, "beside": 6}
-_ROWS = {"trees": 18, "tables": 18, "links": 18, "texts": 10, "images": 8, "accounts": 4, "beside": 4}
+_OPTIONS = {
+    "trees": 6,
+    "tables": 6,
+    "links": 6,
+    "texts": 5,
+    "images": 6,
+    "accounts": 6,
+    "beside": 6,
+    "pairs": 6,
+}
+_ROWS = {
+    "trees": 18,
+    "tables": 18,
+    "links": 18,
+    "texts": 10,
+    "images": 8,
+    "accounts": 4,
+    "beside": 4,
+    "pairs": 4,
+}
 
 
 def attempt(family: str, seed: int, *, shrinking: float = 40.0) -> Entry:

@@ -22,6 +22,7 @@ GOALS = {
     "images": 5_000,
     "accounts": 10_000,
     "beside": 10_000,
+    "pairs": 10_000,
 }
 _SHOWN = 60.0  # seconds between two lines of progress
 

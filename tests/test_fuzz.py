@@ -24,6 +24,7 @@ from fuzz.journal import Entry, Journal
 from fuzz.laws import numbers
 from fuzz.nodes import evaluation_points, probabilities, quadrature
 from fuzz.options import Menu, Options
+from fuzz.pairs import PairCase
 from fuzz.results import summary, text
 from fuzz.script import Setup, call, source_of
 from fuzz.shrink import script_of, shrink
@@ -53,6 +54,7 @@ SEEDS = [("trees", (1, 4, 5)), ("tables", (10, 11, 16, 26, 29)), ("images", (1, 
 # Categories that are in no split's set, texts of one word, slopes over atoms that hardly vary
 SEEDS += [("links", (1, 2, 17, 23, 79)), ("trees", (15,)), ("texts", (8, 18)), ("tables", (1,))]
 SEEDS += [("accounts", (2, 3, 8, 10, 17)), ("beside", (1, 2, 6, 9, 12))]
+SEEDS += [("pairs", (1, 3, 4, 6, 9))]
 
 
 @pytest.mark.parametrize(("family", "seeds"), SEEDS)
@@ -94,6 +96,23 @@ def changed(**fields):
         return replace(explanation, coefficients=its.changed(**others))
 
     return tampered
+
+
+def test_a_pair_off_by_a_hundred_millionth_is_reported(monkeypatch):
+    def change(explanation):
+        account = explanation.contributions
+        pairs = account.pairs.copy()
+        # the rows still add up
+        pairs[:, [0, 1], [1, 0]] *= 1 + 1e-8
+        diagonal = np.arange(pairs.shape[1])
+        pairs[:, diagonal, diagonal] += account.values - pairs.sum(axis=2)
+        return replace(explanation, contributions=account.changed(pairs=pairs, pair_errors=0.0 * pairs))
+
+    case = PairCase.of(forest())
+    trial, rows = trial_rows(case)
+    assert trial.check(Options(), rows).kind == AGREES
+    monkeypatch.setattr(limes, "TabularExplainer", Tampered(change))
+    assert trial.check(Options(), rows).kind == MISMATCH
 
 
 @pytest.mark.parametrize("field", ["values", "intercepts"])

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from fuzz.families import accounts, beside, boosted, images, kernels, linear, links, pipelines, texts, trees
+from fuzz.families import (
+    accounts,
+    beside,
+    boosted,
+    images,
+    kernels,
+    linear,
+    links,
+    pairs,
+    pipelines,
+    texts,
+    trees,
+)
 
 __all__ = ["FAMILIES", "draw"]
 
@@ -50,6 +62,7 @@ FAMILIES: Mapping[str, tuple[tuple[Generator, float], ...]] = {
     "images": ((images.image, 1.0),),
     "accounts": accounts.generators(),
     "beside": beside.generators(),
+    "pairs": pairs.generators(),
 }
 
 

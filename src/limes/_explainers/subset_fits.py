@@ -191,6 +191,10 @@ class SubsetFits:
     def account_seconds(self) -> float:
         return 0.0 if self._exact is None else seconds(self._form, self._design.size)
 
+    @property
+    def pair_seconds(self) -> float:
+        return np.inf
+
     @one_blas_thread()
     def contributions(self, rows: Sequence[int], *, is_current: bool = False) -> RowContributions:
         try:
@@ -224,6 +228,12 @@ class SubsetFits:
         except REFUSED:
             return None
         return account and account.take(np.asarray(rows))
+
+    def halved_pairs(self, rows: Sequence[int]) -> tuple[Floats, Floats]:  # noqa: ARG002 - of no row
+        raise InputError(
+            "pairs of contributions are of columns of a table: explanation.interactions() says which parts "
+            "of a text, an image or a series act together"
+        )
 
     @cached_property
     def _exact_contributions(self) -> RowContributions | None:

@@ -592,26 +592,27 @@ class Explanation(Page):
 
     def to_frame(
         self,
-        backend: Literal["pandas", "polars", "pyarrow"] = "pandas",
+        backend: Literal["pandas", "polars", "pyarrow", "contributions", "coefficients", "pairs"] = "pandas",
         *,
-        of: Literal["contributions", "coefficients"] | None = None,
+        of: Literal["contributions", "coefficients", "pairs"] | None = None,
     ) -> Any:
         """Return a long data frame: one line a row, feature and output.
 
         Parameters
         ----------
         backend : "pandas", "polars" or "pyarrow"
-            The library of the frame.
-        of : "contributions" or "coefficients"
-            What ``value`` is: contributions, the default where the explanation can have them, or LIME's
-            coefficients.
+            The library of the frame; or what ``of`` is, as in ``to_frame("pairs")``.
+        of : "contributions", "coefficients" or "pairs"
+            What ``value`` is: contributions, the default where the explanation can have them, LIME's
+            coefficients, or pairs of contributions.
 
         Returns
         -------
         data frame
             Its columns are row (position), id (name), feature, condition (LIME's), data (a text, null where
             missing), output, value, standard_error; of contributions alone, last, base and prediction, where
-            base and values add up to the prediction; of coefficients prediction and fidelity (R²).
+            base and values add up to the prediction; of coefficients prediction and fidelity (R²). Pairs
+            have row, id, feature, other, output, value, standard_error, and add up to contributions.
 
         Raises
         ------
@@ -620,12 +621,12 @@ class Explanation(Page):
         """
         return drawer("exports").to_frame(self, backend, of or leading(self))
 
-    def to_json(self, path: str | Path | None = None, *, fit: bool = True) -> str:
+    def to_json(self, path: str | Path | None = None, *, fit: bool = True, pairs: bool = False) -> str:
         """Return strictly valid JSON, and write it to `path` if given; see `limes._explanation.json`.
 
         Without ``fit`` R² is left out, and so are warnings that follow from effects: of LIME's coefficients
         these take most of the time. In an explanation that is read from such a text it is NaN, with an
-        infinite error.
+        infinite error. ``pairs`` stores those of contributions, too: d² numbers a row.
 
         Examples
         --------
@@ -635,7 +636,7 @@ class Explanation(Page):
         >>> limes.Explanation.from_json(explanation.to_json(fit=False)).fidelity
         array([nan])
         """
-        return write_text(json.dumps(self._fields(fit=fit)), path)
+        return write_text(json.dumps(self._fields(fit=fit, pairs=pairs)), path)
 
     def to_html(
         self,
@@ -784,6 +785,7 @@ class Explanation(Page):
         *,
         of: Literal["contributions", "coefficients"] | None = None,
         base: Literal["common"] | None = None,
+        interactions: bool = False,
     ) -> Any:
         """Return a ``shap.Explanation``, for shap's plots and for code that reads its fields.
 
@@ -798,6 +800,8 @@ class Explanation(Page):
             One base for all rows, a number an output, as shap's decision plot and its force plot of many rows
             need: contributions under an infinite bandwidth, where the base is the model's average over the
             background. Each row has its own base unless given.
+        interactions : bool
+            Whether the values are pairs, (n, d, d) or (n, d, d, k), as of ``shap_interaction_values``.
 
         Raises
         ------
@@ -809,15 +813,17 @@ class Explanation(Page):
         --------
         >>> explanation.to_shap()  # doctest: +SKIP
         """
-        return drawer("exports").to_shap(self, of or leading(self), base)
+        return drawer("exports").to_shap(self, of or leading(self), base, interactions=interactions)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # through the constructor: arrays that were merely unpickled would be writable
         return partial(from_fields, **self._fields()), ()
 
-    def _fields(self, *, fit: bool = True) -> dict[str, Any]:
+    def _fields(self, *, fit: bool = True, pairs: bool = False) -> dict[str, Any]:
         """What JSON holds: the fields, with those of the coefficients among them."""
         account = account_at(self, range(len(self))) if leading(self) == "contributions" else None
+        if pairs:
+            account = self.contributions.with_pairs()
         names = [name for name in _stored_names(type(self)) if name not in READINGS]
         fields = {name: getattr(self, name) if fit else vars(self)[name] for name in names}
         coefficients = dict.fromkeys(_OF_COEFFICIENTS)
@@ -827,7 +833,7 @@ class Explanation(Page):
         return {
             **coefficients,
             **fields,
-            "account": None if account is None else {name: account.stored[name] for name in _OF_ACCOUNT},
+            "account": None if account is None else account.present,
             "certificates": [vars(certificate) for certificate in self.certificates],
         }
 
@@ -873,7 +879,6 @@ _DEFAULTS: dict[str, Any] = {
 }
 # Names in JSON, where fields of the coefficients are beside the others
 _OF_COEFFICIENTS = tuple(f.name for f in fields(Coefficients) if f.init and f.name != "calls")
-_OF_ACCOUNT = tuple(f.name for f in fields(Contributions) if f.init)
 _FLAT = (
     (*_OF_COEFFICIENTS, *(n for n in _stored_names(Explanation) if n not in READINGS), "account"),
     {**COEFFICIENT_AXES, **ARRAYS},

@@ -59,6 +59,7 @@ from limes._shapley.curved_margins import CurvedMargin
 from limes._shapley.exact import RowContributions, exact_contributions
 from limes._shapley.game_controls import IndependentDraws
 from limes._shapley.interventional import Interventional
+from limes._shapley.pairs import beside_diagonal, exact_pairs, pair_seconds
 from limes._shapley.permutations import ControlVariates, PermutationSampler
 from limes._shapley.set_sampler import SetSampler
 from limes._shapley.starts import DrawnStarts, ProductStarts
@@ -318,6 +319,10 @@ class Accounts(ABC):
     def _exact_contributions(self, at: Ints) -> RowContributions: ...
 
     @abstractmethod
+    def _exact_indices(self, at: Ints) -> Floats:
+        """Shapley interaction indices at rows, (n, d, d, k)."""
+
+    @abstractmethod
     def _walked_to(
         self, row: int, others: ControlVariates | None, *, is_current: bool
     ) -> RowContributions: ...
@@ -348,11 +353,23 @@ class Accounts(ABC):
         place = {row: i for i, row in enumerate([*exact.tolist(), *walked.tolist()])}
         return RowContributions.joined(parts).take(np.array([place[row] for row in rows]))
 
+    def halved_pairs(self, rows: Sequence[int]) -> tuple[Floats, Floats]:
+        if not self.has_exact:
+            raise InputError(NO_PAIRS)
+        halves = beside_diagonal(self._exact_indices(np.asarray(rows, dtype=np.int64)))
+        return halves, np.zeros_like(halves)
+
     def exact_contributions(self, rows: Sequence[int]) -> RowContributions | None:
         try:
             return self._exact_contributions(np.array(rows)) if self.has_exact else None
         except REFUSED:
             return None
+
+
+NO_PAIRS = (
+    "pairs are exact where contributions are, and these are estimated: explanation.interactions() estimates "
+    "which columns act together; of boosted trees output='margin' has exact contributions"
+)
 
 
 def exact_account(
@@ -399,6 +416,11 @@ class TableFits(Accounts):
     def account_seconds(self) -> float:
         expectation: Any = None if self.form is None else self.form.expectation
         return 0.0 if expectation is None else float(expectation.account_seconds(self.family))
+
+    @property
+    def pair_seconds(self) -> float:
+        form = self.form
+        return np.inf if form is None else pair_seconds(form.form, form.expectation, self.family)
 
     def fidelities(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
         missing = [row for row in dict.fromkeys(rows) if row not in self._fidelities]
@@ -516,6 +538,11 @@ class TableFits(Accounts):
         form = self.form
         assert form is not None  # noqa: S101 - these rows were not sampled
         return exact_contributions(form.form, form.expectation, self.account(), self.x[at], self.cells[at])
+
+    def _exact_indices(self, at: Ints) -> Floats:
+        form = self.form
+        assert form is not None  # noqa: S101 - these rows were not sampled
+        return exact_pairs(form.form, form.expectation, self.account(), self.x[at], self.cells[at])
 
     def _walked_to(self, row: int, others: ControlVariates | None, *, is_current: bool) -> RowContributions:
         assert self.walks is not None  # noqa: S101 - `Explanation`s of method="exact" have no sampled rows

@@ -72,6 +72,11 @@ class JointFits(Accounts):
         exact = self.expectation.interventional
         return 0.0 if exact is None else exact.seconds
 
+    @property
+    def pair_seconds(self) -> float:
+        exact: Interventional | None = self.expectation.interventional
+        return np.inf if exact is None else exact.pair_seconds
+
     @cached_property
     def _background_cells(self) -> Ints:
         """Cells of the background's rows, (n, d), which the effects of all explained rows share."""
@@ -102,6 +107,11 @@ class JointFits(Accounts):
         exact: Interventional | None = self.expectation.interventional
         assert exact is not None  # noqa: S101 - these rows were not sampled
         return exact.at(self.x[at], self.cells[at])
+
+    def _exact_indices(self, at: Ints) -> Floats:
+        exact: Interventional | None = self.expectation.interventional
+        assert exact is not None  # noqa: S101 - these rows were not sampled
+        return exact.pairs(self.x[at], self.cells[at])
 
     def _walked_to(self, row: int, others: ControlVariates | None, *, is_current: bool) -> RowContributions:
         assert self.walks is not None  # noqa: S101 - the joint law is never exact
