@@ -63,9 +63,30 @@ namespace {
 #define LIMES_INLINE inline
 #endif
 
+// Numbers that a register holds. Wider vectors, which compilers keep in memory after each step, are split into halves.
+#if defined(__AVX512F__)
+constexpr std::size_t kRegister = 8;
+#elif defined(__AVX2__)
+constexpr std::size_t kRegister = 4;
+#else
+constexpr std::size_t kRegister = 2;
+#endif
+
 // T numbers beside each other.
-template <std::size_t T>
+template <std::size_t T, bool kIsRegister = T <= kRegister>
 struct Nodes {
+  Nodes<T / 2> low, high;
+  static LIMES_INLINE Nodes load(const double* at) { return {Nodes<T / 2>::load(at), Nodes<T / 2>::load(at + T / 2)}; }
+  LIMES_INLINE void store(double* at) const { low.store(at), high.store(at + T / 2); }
+  static LIMES_INLINE Nodes all(double x) { return {Nodes<T / 2>::all(x), Nodes<T / 2>::all(x)}; }
+  LIMES_INLINE Nodes operator+(Nodes other) const { return {low + other.low, high + other.high}; }
+  LIMES_INLINE Nodes operator-(Nodes other) const { return {low - other.low, high - other.high}; }
+  LIMES_INLINE Nodes operator*(Nodes other) const { return {low * other.low, high * other.high}; }
+  LIMES_INLINE Nodes operator/(Nodes other) const { return {low / other.low, high / other.high}; }
+};
+
+template <std::size_t T>
+struct Nodes<T, true> {
 #if defined(__GNUC__)
   typedef double Vector __attribute__((vector_size(T * sizeof(double)), aligned(8), may_alias));
   Vector v;
