@@ -254,14 +254,17 @@ def test_contributions_of_a_forest_leaf_by_leaf(nodes, outputs):
     weights[0, 1:-1] = 0.5 * shares
     weights[1, 0] = weights[2, -1] = 1.0
     members, first = np.zeros((0, 70), np.bool_), np.full(columns, -1)
+    by_column = np.ascontiguousarray(masses[np.argsort(routed.places[0], kind="stable")].transpose(2, 0, 1))
     by_set = {}
     for only in kernels.instructions():
         base, sums = np.zeros((70, outputs)), np.zeros((70, 3, columns, outputs))
+        alone = np.zeros_like(base), np.zeros_like(sums)
         for trees in np.array_split(np.arange(routed.trees, dtype=np.uint32), 2):
-            kernels.add_contributions(
-                *(routed.splits, routed.intervals, masses, cells, routed.places_of(x), members, first, trees),
-                *(t, weights, base, sums, only),
-            )
+            rows = cells, routed.places_of(x), members, first, trees, t, weights
+            kernels.add_contributions(routed.splits, routed.intervals, masses, *rows, base, sums, only)
+            kernels.add_single_rows(routed.splits, routed.intervals, by_column, *rows, *alone, only)
+        assert np.array_equal(alone[0], base)
+        assert np.array_equal(alone[1], sums)
         by_set[only] = base, sums
     for i in (0, 1, 31, 32, 69):
         inside = routed.inside(x[i])

@@ -50,11 +50,13 @@ _LARGEST_TABLE, _FEW_CELLS, _LARGEST_OF_MANY = 2 << 30, 512, 1 << 27
 # Number of cached tables: a diagnosis compares several bandwidths
 _TABLES = 4
 # Seconds that a split of one row takes, measured: for its coefficients, and for its contributions
-_OF_ONE_SPLIT, _OF_ONE_CONTRIBUTION = 12e-9, 5e-8
+_OF_ONE_SPLIT, _OF_ONE_CONTRIBUTION = 12e-9, 2e-8
 # Runs of trees that threads share for the coefficients of one row
 _RUNS = 8
 # Rows of one call for contributions, and splits whose contributions are added up before they join the others
 _CONTRIBUTIONS_BLOCK, _SPLITS_TOGETHER = 128, 16_384
+# Up to this many rows share too few divisions to pay for tables: their contributions are computed one by one
+_SINGLE = 3
 
 
 class ForestExpectation(ProductExpectation):
@@ -76,7 +78,9 @@ class ForestExpectation(ProductExpectation):
         self._lay_out()
         self._tables: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
         self._shares: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
+        # probabilities of edges as rows together read them, and single ones: 16 bytes a split and cell each
         self._masses: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
+        self._masses_of_single: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
         self._in_one_order = False
 
     def reproducible(self) -> ForestExpectation:
@@ -87,7 +91,7 @@ class ForestExpectation(ProductExpectation):
 
     def __getstate__(self) -> dict[str, Any]:
         # a copy in another process lays the forest out again, which takes less time than sending it
-        kept = ("_form", "_tables", "_shares", "_masses", "_in_one_order")
+        kept = ("_form", "_tables", "_shares", "_masses", "_masses_of_single", "_in_one_order")
         return {name: vars(self)[name] for name in kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -180,28 +184,31 @@ class ForestExpectation(ProductExpectation):
         base = np.zeros((len(x), self.outputs))
         sums = np.zeros((len(x), 3, self.columns, self.outputs))
         if self.shares_tables(family):
-            masses = self._masses.get(family, lambda: self._edge_masses(family.columns), lambda m: m.nbytes)
+            cache = self._masses_of_single if len(x) <= _SINGLE else self._masses
+            masses = cache.get(family, lambda: self._edge_masses(family.columns, len(x)), lambda m: m.nbytes)
             self._add_contributions(masses, x, cells, base, sums)
         elif family.by_cell:
             for start in range(0, len(x), _CONTRIBUTIONS_BLOCK):
                 some = slice(start, start + _CONTRIBUTIONS_BLOCK)
                 columns, laws = _occurring(family, cells[some])
-                self._add_contributions(self._edge_masses(columns), x[some], laws, base[some], sums[some])
+                masses = self._edge_masses(columns, len(laws))
+                self._add_contributions(masses, x[some], laws, base[some], sums[some])
         else:
             for i in range(len(x)):
                 row = slice(i, i + 1)
-                masses = self._edge_masses(family.at(x[i]).coordinates)
+                masses = self._edge_masses(family.at(x[i]).coordinates, 1)
                 self._add_contributions(masses, x[row], np.zeros_like(cells[row]), base[row], sums[row])
         return base + self.constant + np.reshape(self._form.intercept, -1), sums
 
     def _add_contributions(self, masses: Floats, x: Floats, cells: Ints, base: Floats, sums: Floats) -> None:
         codes = cells.astype(np.uint32)
         passes, places = self.passes, self.places(x)
+        add_rows = _kernels.add_single_rows if len(x) <= _SINGLE else _kernels.add_contributions
 
         def add(rows: slice, which: int, base: Floats, sums: Floats) -> None:
             members, first = self.members(x[rows])
             trees, t, weights = passes[which]
-            _kernels.add_contributions(
+            add_rows(
                 self.splits,
                 self.intervals,
                 masses,
@@ -235,12 +242,17 @@ class ForestExpectation(ProductExpectation):
             base += of_base
             sums += of_sums
 
-    def _edge_masses(self, columns: Sequence[Column]) -> Floats:
-        """P(x in the interval of an edge) of both edges below every split, for each law: (S, 2, V)."""
+    def _edge_masses(self, columns: Sequence[Column], rows: int) -> Floats:
+        """P(x in the interval of an edge) of both edges below every split, for each law: (S, 2, V).
+
+        For few rows (V, S, 2), with the splits in the order of their columns.
+        """
         functionals, mixing = self._functionals(columns)
         masses = np.zeros((self.size, 2, functionals.shape[1]))
         _kernels.edge_masses(self.splits, self.intervals, functionals, mixing, masses)
-        return masses
+        if rows > _SINGLE:
+            return masses
+        return np.ascontiguousarray(masses[self._by_column].transpose(2, 0, 1))
 
     @cached_property
     def _leaves(self) -> ExactExpectation:
@@ -369,6 +381,7 @@ class ForestExpectation(ProductExpectation):
             leaves,
         )
         self.starts = starts
+        self._by_column = np.argsort(form.feature[node[split]], kind="stable")
         self.interacting = _most_columns(depth[split], above[split], is_first, starts)
 
     @property
