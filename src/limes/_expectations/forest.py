@@ -32,7 +32,7 @@ from limes._arrays import Bools, Floats, Ints, Places, aligned, distinct_flags, 
 from limes._expectations.exact import ExactExpectation
 from limes._expectations.moments import Moments, ProductExpectation
 from limes._functions import LARGEST, Function, Interval, Members
-from limes._threads import WORTH_SHARING, LRUCache, in_threads
+from limes._threads import WORTH_SHARING, LRUCache, in_threads, is_shared
 from limes.designs._column import SMALLEST_MASS, Column, IndicatorColumn
 from limes.designs._product import ProductFamily, Rows
 from limes.exceptions import InputError
@@ -110,8 +110,7 @@ class ForestExpectation(ProductExpectation):
 
     def account_seconds(self, family: ProductFamily) -> float:
         # measured: splits, and nodes of t, eight at once
-        work = sum(int(np.diff(self.starts)[trees].sum()) for trees, _, _ in self.passes)
-        return super().account_seconds(family) + 6.5e-9 * work
+        return super().account_seconds(family) + 6.5e-9 * self._work
 
     def at(self, rows: Rows) -> Moments:
         if len(rows.cells.T) != self.columns:
@@ -201,43 +200,26 @@ class ForestExpectation(ProductExpectation):
         return base + self.constant + np.reshape(self._form.intercept, -1), sums
 
     def _add_contributions(self, masses: Floats, x: Floats, cells: Ints, base: Floats, sums: Floats) -> None:
-        codes = cells.astype(np.uint32)
-        passes, places = self.passes, self.places(x)
+        codes, places, passes = cells.astype(np.uint32), self.places(x), self.passes
         add_rows = _kernels.add_single_rows if len(x) <= _SINGLE else _kernels.add_contributions
 
-        def add(rows: slice, which: int, base: Floats, sums: Floats) -> None:
-            members, first = self.members(x[rows])
-            trees, t, weights = passes[which]
-            add_rows(
-                self.splits,
-                self.intervals,
-                masses,
-                codes[rows],
-                places[rows],
-                members,
-                first,
-                trees,
-                t,
-                weights,
-                base,
-                sums,
-                "",
-            )
+        def add(rows: slice, some: Sequence[tuple[Places, Floats, Floats]], *sums: Floats) -> None:
+            its = codes[rows], places[rows], *self.members(x[rows])
+            for each in some:
+                add_rows(self.splits, self.intervals, masses, *its, *each, *sums, "")
 
-        if len(x) > _CONTRIBUTIONS_BLOCK:
+        seconds = _OF_ONE_CONTRIBUTION * len(x) * self._work
+        if len(x) > _CONTRIBUTIONS_BLOCK or not is_shared(len(passes), seconds):
 
             def block(start: int) -> None:
                 rows = slice(start, start + _CONTRIBUTIONS_BLOCK)
-                for which in range(len(passes)):
-                    add(rows, which, base[rows], sums[rows])
+                add(rows, passes, base[rows], sums[rows])
 
             in_threads(block, range(0, len(x), _CONTRIBUTIONS_BLOCK))
             return
-        # few rows are shared by trees, and added up in the same order
+        # threads share the trees of few rows, which are added up in the same order
         parts = [(np.zeros_like(base), np.zeros_like(sums)) for _ in passes]
-        work = sum(int(np.diff(self.starts)[trees].sum()) for trees, _, _ in passes)
-        seconds = _OF_ONE_CONTRIBUTION * len(x) * work
-        in_threads(lambda which: add(slice(None), which, *parts[which]), range(len(passes)), seconds)
+        in_threads(lambda i: add(slice(None), passes[i : i + 1], *parts[i]), range(len(passes)), seconds)
         for of_base, of_sums in parts:
             base += of_base
             sums += of_sums
@@ -460,6 +442,13 @@ class ForestExpectation(ProductExpectation):
                     at = slice(first, first + 8)
                     passes.append((run, t[at], np.ascontiguousarray(weights[:, at])))
         return passes
+
+
+    @cached_property
+    def _work(self) -> int:
+        """Splits that the passes for contributions of a row walk."""
+        sizes = np.diff(self.starts)
+        return sum(int(sizes[trees].sum()) for trees, _, _ in self.passes)
 
 
 def _occurring(family: ProductFamily, cells: Ints) -> tuple[list[IndicatorColumn], Ints]:

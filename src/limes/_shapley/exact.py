@@ -14,7 +14,7 @@ kinks, whose Fourier series needs a density.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import reduce
+from functools import cache, reduce
 from typing import Any
 
 import numpy as np
@@ -133,10 +133,16 @@ def quadrature(columns: int) -> tuple[Floats, Floats]:
 
     The ends, which have no weight, are so near 0 and 1 that nothing but a division tells them apart.
     """
-    nodes, weights = np.polynomial.legendre.leggauss(min(max(1, -(-columns // 2)), _MOST_NODES))
+    nodes, weights = _gauss_legendre(min(max(1, -(-columns // 2)), _MOST_NODES))
     inside = 0.5 * np.stack([1.0 + nodes, 1.0 - nodes], axis=1)
     ends = np.array([[SMALLEST_MASS, 1.0], [1.0, SMALLEST_MASS]])
     return np.concatenate([ends[:1], inside, ends[1:]]), np.pad(0.5 * weights, 1)
+
+
+@cache  # its eigenvalues would be a tenth of the time of a row
+def _gauss_legendre(count: int) -> tuple[Floats, Floats]:
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    return nodes, weights
 
 
 def interacting(form: Any) -> int:
