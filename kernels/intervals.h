@@ -26,7 +26,7 @@ struct Intervals {
     static constexpr std::uint32_t kHasLeaf = 1, kIsLast = 2, kMissingLeft = 4;
     std::uint32_t column;
     std::uint32_t upper;  // a row in the interval above goes left up to this rank, or if it is in this set
-    std::uint32_t rank;   // how many splits are of columns before, or of the same one and earlier
+    std::uint32_t rank;   // that of `Splits`
     std::uint32_t edge;   // the edge above it, 2 * level of the parent + side, roots being of level 1; 0 at a root
     std::uint32_t same;   // the last edge above on the same column, so counted; 0 without one
     std::uint32_t flags;  // has a leaf; two of them; missing values go left

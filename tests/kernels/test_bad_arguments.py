@@ -6,6 +6,7 @@ import pytest
 import plain_kernels as plain
 from compiled import (
     Routed,
+    cell_by_cell,
     chain,
     close,
     errors_of,
@@ -38,7 +39,7 @@ def test_nonsense_is_refused_and_nothing_is_read_beyond_an_array():
         except ValueError:
             refused += 1
             continue
-        row = (splits, table, cells[0], *trees.tolist(), mean[0], contrast[0])
+        row = (splits, cell_by_cell(arguments[3], table), cells[0], *trees.tolist(), mean[0], contrast[0])
         block = (splits, table, cells, mean, contrast, "")
         refused += refuses(kernels.explain_block, block) + refuses(kernels.explain_row, row)
     assert refused > 100
@@ -117,7 +118,7 @@ def test_kernels_of_next_to_nothing(rows, columns):
     kernels.explain_block(splits, table, cells, mean, contrast, "")
     assert not mean.any()
     if rows:
-        kernels.explain_row(splits, table, cells[0], 0, 0, mean[0], contrast[0])
+        kernels.explain_row(splits, np.zeros((4, 0, 4)), cells[0], 0, 0, mean[0], contrast[0])
         assert not mean.any()
 
 

@@ -76,7 +76,9 @@ class ForestExpectation(ProductExpectation):
     def __init__(self, form: Forest) -> None:
         self._form = form
         self._lay_out()
+        # for rows together, and for single ones: 32 bytes a split and cell each
         self._tables: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
+        self._tables_of_single: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
         self._shares: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
         # probabilities of edges as rows together read them, and single ones: 16 bytes a split and cell each
         self._masses: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
@@ -91,7 +93,8 @@ class ForestExpectation(ProductExpectation):
 
     def __getstate__(self) -> dict[str, Any]:
         # a copy in another process lays the forest out again, which takes less time than sending it
-        kept = ("_form", "_tables", "_shares", "_masses", "_masses_of_single", "_in_one_order")
+        of_rows = "_tables", "_tables_of_single", "_shares", "_masses", "_masses_of_single"
+        kept = ("_form", *of_rows, "_in_one_order")
         return {name: vars(self)[name] for name in kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -119,13 +122,13 @@ class ForestExpectation(ProductExpectation):
         variance = rows.features.variance
         mean, contrast = np.zeros((n, self.outputs)), np.zeros((n, d, self.outputs))
         if family is not None and self.shares_tables(family):
-            self._by_table(self._shared(family), rows.cells, mean, contrast)
+            self._by_table(family.columns, rows.cells, mean, contrast, family)
             return self._moments(mean, contrast, variance)
         if family is not None and family.by_cell:
             for start in range(0, n, _BLOCK):
                 some = slice(start, start + _BLOCK)
                 columns, cells = _occurring(family, rows.cells[some])
-                self._by_table(self._table(columns), cells, mean[some], contrast[some])
+                self._by_table(columns, cells, mean[some], contrast[some])
             return self._moments(mean, contrast, variance)
         fixed = rows.nearly_fixed
         if fixed.all():
@@ -139,14 +142,32 @@ class ForestExpectation(ProductExpectation):
             moments.mean[fixed], moments.gamma[fixed] = exact.mean, exact.gamma
         return moments
 
-    def _by_table(self, table: Floats, cells: Ints, mean: Floats, contrast: Floats) -> None:
-        """Fill the means and contrasts of rows with these laws of their columns."""
+    def _by_table(
+        self,
+        columns: Sequence[Column],
+        cells: Ints,
+        mean: Floats,
+        contrast: Floats,
+        family: ProductFamily | None = None,
+    ) -> None:
+        """Fill the means and contrasts of rows with these laws of their columns, maybe those of a family."""
         if len(cells) > _FEW or self._in_one_order:
+            table = self._table(columns) if family is None else self._shared(family)
             self._blocks(table, np.ascontiguousarray(cells, dtype=np.uint32), mean, contrast)
             return
+
+        def tabulate() -> Floats:
+            return self._cell_by_cell(self._table(columns))
+
+        single = self._tables_of_single
+        table = tabulate() if family is None else single.get(family, tabulate, lambda table: table.nbytes)
         one_row = partial(_kernels.explain_row, self.splits, table)
         for i, row in enumerate(cells.astype(np.uint32)):
             mean[i], contrast[i] = self._one(partial(one_row, row))
+
+    def _cell_by_cell(self, numbers: Floats) -> Floats:
+        """Numbers of edges (S, m, V) as single rows read them: (V, S, m), with splits sorted by column."""
+        return np.ascontiguousarray(numbers[self._by_column].transpose(2, 0, 1))
 
     def _at_rows(self, rows: Rows) -> tuple[Floats, Floats]:
         """Two functionals of each column's indicators, (n, ranks, 2), and their mixing, (n, d, 2, 2)."""
@@ -227,14 +248,14 @@ class ForestExpectation(ProductExpectation):
     def _edge_masses(self, columns: Sequence[Column], rows: int) -> Floats:
         """P(x in the interval of an edge) of both edges below every split, for each law: (S, 2, V).
 
-        For few rows (V, S, 2), with the splits in the order of their columns.
+        For few rows (V, S, 2): see `_cell_by_cell`.
         """
         functionals, mixing = self._functionals(columns)
         masses = np.zeros((self.size, 2, functionals.shape[1]))
         _kernels.edge_masses(self.splits, self.intervals, functionals, mixing, masses)
         if rows > _SINGLE:
             return masses
-        return np.ascontiguousarray(masses[self._by_column].transpose(2, 0, 1))
+        return self._cell_by_cell(masses)
 
     @cached_property
     def _leaves(self) -> ExactExpectation:
