@@ -79,10 +79,10 @@ def _usable_cores() -> int:
     return max(1, int(cpu_count()))
 
 
-def is_shared(items: int, seconds: float) -> bool:
-    """Whether `in_threads` shares so many items, which take so long together, among threads."""
+def is_shared(n: int, seconds: float) -> bool:
+    """Whether `in_threads` shares n items, which take ``seconds`` together, among threads."""
     # nested calls run in the calling thread: threads that wait for threads of their pool wait for ever
-    if items <= 1 or seconds < WORTH_SHARING or _this_thread.works_alone:
+    if n <= 1 or seconds < WORTH_SHARING or _this_thread.works_alone:
         return False
     return not current_thread().name.startswith(_NAME) and workers() > 1
 

@@ -224,10 +224,12 @@ class ForestExpectation(ProductExpectation):
         codes, places, passes = cells.astype(np.uint32), self.places(x), self.passes
         add_rows = _kernels.add_single_rows if len(x) <= _SINGLE else _kernels.add_contributions
 
-        def add(rows: slice, some: Sequence[tuple[Places, Floats, Floats]], *sums: Floats) -> None:
+        def add(
+            rows: slice, some: Sequence[tuple[Places, Floats, Floats]], base: Floats, sums: Floats
+        ) -> None:
             its = codes[rows], places[rows], *self.members(x[rows])
             for each in some:
-                add_rows(self.splits, self.intervals, masses, *its, *each, *sums, "")
+                add_rows(self.splits, self.intervals, masses, *its, *each, base, sums, "")
 
         seconds = _OF_ONE_CONTRIBUTION * len(x) * self._work
         if len(x) > _CONTRIBUTIONS_BLOCK or not is_shared(len(passes), seconds):
@@ -463,7 +465,6 @@ class ForestExpectation(ProductExpectation):
                     at = slice(first, first + 8)
                     passes.append((run, t[at], np.ascontiguousarray(weights[:, at])))
         return passes
-
 
     @cached_property
     def _work(self) -> int:

@@ -399,9 +399,7 @@ class _KeptMargin(_Margin):
         if not np.isfinite(self.values).all():
             raise ModelError("the margin has no finite value at a row")
 
-    def at_exponents(
-        self, exponents: Floats, log_means: _LogMeans, pairs: Ints
-    ) -> tuple[Floats, Floats]:
+    def at_exponents(self, exponents: Floats, log_means: _LogMeans, pairs: Ints) -> tuple[Floats, Floats]:
         """Logs of E e^{θf} of every column, and (g - m) / E e^{θf}, (F, n, exponents) each."""
         kept = np.multiply.outer(self.values, exponents)
         drawn = log_means.logs[log_means.start[:, None] + self.laws]

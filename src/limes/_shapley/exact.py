@@ -135,7 +135,7 @@ def quadrature(columns: int) -> tuple[Floats, Floats]:
 
 @cache  # the eigenvalues would be a tenth of the time of a row
 def _with_ends(count: int) -> tuple[Floats, Floats]:
-    """So many nodes, and the ends: these have no weight, and only a division tells them from 0 and 1."""
+    """These nodes, and the ends: the ends have no weight, and only a division tells them from 0 and 1."""
     nodes, weights = np.polynomial.legendre.leggauss(count)
     inside = 0.5 * np.stack([1.0 + nodes, 1.0 - nodes], axis=1)
     ends = np.array([[SMALLEST_MASS, 1.0], [1.0, SMALLEST_MASS]])
