@@ -1,7 +1,7 @@
-// The pass of forest_contributions.h, called from Python, and the probabilities that it reads.
+// The passes of forest_contributions.h and forest_single_rows.h, called from Python, and the probabilities that they read.
 
 #include "forest_contributions.h"
-
+#include "forest_single_rows.h"
 
 #include "arrays.h"
 #include "kernels.h"
@@ -42,14 +42,14 @@ void edge_masses(const Splits& splits, const Intervals& intervals, Array<const d
   }
 }
 
-// Add to base (rows, outputs) and sums (rows, 3, columns, outputs) what these trees contribute; see ContributionsTask.
-void add_contributions(const Splits& splits, const Intervals& intervals, Array<const double, 3> masses,
-                       Array<const std::uint32_t, 2> cells, Array<const std::uint32_t, 2> places,
-                       Array<const bool, 2> members, Integers first, Places trees, Matrix t, Matrix weights,
-                       MatrixOut base, Array<double, 4> sums, const char* only) {
-  const std::size_t rows = cells.shape(0), columns = splits.columns, nodes = t.shape(0), width = masses.shape(2);
+// Add what `trees` contribute, with the pass of one of three sets of instructions; see ContributionsTask.
+void add_contributions_by(AddContributions (*avx512)(std::size_t), AddContributions (*avx2)(std::size_t),
+                          AddContributions (*portable)(std::size_t), const Splits& splits, const Intervals& intervals,
+                          const double* masses, std::size_t width, Array<const std::uint32_t, 2> cells,
+                          Array<const std::uint32_t, 2> places, Array<const bool, 2> members, Integers first, Places trees,
+                          Matrix t, Matrix weights, MatrixOut base, Array<double, 4> sums, const char* only) {
+  const std::size_t rows = cells.shape(0), columns = splits.columns, nodes = t.shape(0);
   require(intervals.splits.size() == splits.count(), "intervals must be those of the splits");
-  require(masses.shape(0) == splits.count() && masses.shape(1) == 2, "masses must be (splits, 2, cells)");
   require(cells.shape(1) == columns && places.shape(0) == rows && places.shape(1) == columns,
           "cells and places must be (rows, columns)");
   require(first.size() == columns && members.shape(1) == rows, "first must be (columns,) and members (sets, rows)");
@@ -69,12 +69,31 @@ void add_contributions(const Splits& splits, const Intervals& intervals, Array<c
     require(offset <= intervals.start[j] && intervals.start[j + 1] - offset <= members.shape(0),
             "members must have a row for each set");
   }
-  const AddContributions add =
-      widest(only, avx512_contributions(nodes), avx2_contributions(nodes), portable_contributions(nodes));
+  const AddContributions add = widest(only, avx512(nodes), avx2(nodes), portable(nodes));
   if (rows == 0 || trees.size() == 0) return;
   [[maybe_unused]] const FlushToZero flush;
-  add({splits, intervals, masses.data(), width, cells.data(), places.data(), members.data(), first.data(), rows,
+  add({splits, intervals, masses, width, cells.data(), places.data(), members.data(), first.data(), rows,
        trees.data(), trees.size(), t.data(), weights.data(), base.data(), sums.data()});
+}
+
+// Add to base (rows, outputs) and sums (rows, 3, columns, outputs).
+void add_contributions(const Splits& splits, const Intervals& intervals, Array<const double, 3> masses,
+                       Array<const std::uint32_t, 2> cells, Array<const std::uint32_t, 2> places,
+                       Array<const bool, 2> members, Integers first, Places trees, Matrix t, Matrix weights,
+                       MatrixOut base, Array<double, 4> sums, const char* only) {
+  require(masses.shape(0) == splits.count() && masses.shape(1) == 2, "masses must be (splits, 2, cells)");
+  add_contributions_by(avx512_contributions, avx2_contributions, portable_contributions, splits, intervals, masses.data(),
+                       masses.shape(2), cells, places, members, first, trees, t, weights, base, sums, only);
+}
+
+// The same for few rows. Splits are in the order of their columns, and those of a column in their own.
+void add_single_rows(const Splits& splits, const Intervals& intervals, Array<const double, 3> masses,
+                     Array<const std::uint32_t, 2> cells, Array<const std::uint32_t, 2> places,
+                     Array<const bool, 2> members, Integers first, Places trees, Matrix t, Matrix weights,
+                     MatrixOut base, Array<double, 4> sums, const char* only) {
+  require(masses.shape(1) == splits.count() && masses.shape(2) == 2, "masses must be (cells, splits, 2)");
+  add_contributions_by(avx512_single_rows, avx2_single_rows, portable_single_rows, splits, intervals, masses.data(),
+                       masses.shape(0), cells, places, members, first, trees, t, weights, base, sums, only);
 }
 
 }  // namespace
@@ -82,6 +101,7 @@ void add_contributions(const Splits& splits, const Intervals& intervals, Array<c
 void add_forest_contributions(nb::module_& module) {
   define(module, "edge_masses", &edge_masses);
   define(module, "add_contributions", &add_contributions);
+  define(module, "add_single_rows", &add_single_rows);
 }
 
 }  // namespace limes

@@ -29,17 +29,18 @@ struct Edges {
   double ratio[2], change[2];
 };
 
-// From a table (splits, 4, width), at each column's cell.
+// From a table (cells, splits by column, 4): what the splits do to this row lies apart from what they do to others.
 struct FromTable {
   const Splits& splits;
-  const double* table;
-  std::size_t width;
-  const std::uint32_t* cells;
+  std::vector<const double*> columns;  // the part of the table for each column's cell
 
   Edges operator()(std::size_t s, std::size_t) const {
-    // what the split does to this row is `width` apart
-    const double* row = table + s * 4 * width + cells[splits.column[s]];
-    return {{row[0], row[width]}, {row[2 * width], row[3 * width]}};
+#if defined(__GNUC__)
+    const std::size_t ahead = s + 12 < splits.count() ? s + 12 : s;
+    __builtin_prefetch(columns[splits.column[ahead]] + 4 * std::size_t{splits.rank[ahead]});
+#endif
+    const double* edges = columns[splits.column[s]] + 4 * std::size_t{splits.rank[s]};
+    return {{edges[0], edges[1]}, {edges[2], edges[3]}};
   }
 };
 
@@ -130,12 +131,38 @@ void explain(const Splits& splits, Source& source, std::size_t first, std::size_
 // Trees `first` to `last` - 1.
 void explain_row(const Splits& splits, Array<const double, 3> table, Places cells, std::size_t first, std::size_t last,
                  VectorOut mean, MatrixOut contrast) {
-  const std::size_t width = table.shape(2);
-  require(table.shape(0) == splits.count() && table.shape(1) == 4, "the table must be (splits, 4, cells)");
+  require(table.shape(1) == splits.count() && table.shape(2) == 4, "the table must be (cells, splits, 4)");
   require(cells.size() == splits.columns, "cells must have an entry for each column");
-  for (std::size_t j = 0; j < cells.size(); ++j) require(cells(j) < width, "a cell is out of range");
-  FromTable source{splits, table.data(), width, cells.data()};
+  FromTable source{splits, {}};
+  for (std::size_t j = 0; j < cells.size(); ++j) {
+    require(cells(j) < table.shape(0), "a cell is out of range");
+    source.columns.push_back(table.data() + 4 * splits.count() * cells(j));
+  }
   explain(splits, source, first, last, mean, contrast);
+}
+
+// The splits as single rows read them: 24 bytes each.
+std::vector<Intervals::Record> records_of(const Splits& splits, const Intervals& intervals) {
+  using Record = Intervals::Record;
+  std::vector<Record> records(splits.count() + Intervals::kAhead);
+  const auto edge_below = [&](std::size_t s, std::size_t side) { return 2 * (splits.depth[s] + 1) + static_cast<std::uint32_t>(side); };
+  for (std::size_t t = 0; t < splits.trees(); ++t) {
+    const std::size_t end = splits.starts[t + 1];
+    for (std::size_t s = splits.starts[t]; s < end; ++s) {
+      const Intervals::Split& split = intervals.splits[s];
+      const auto same = static_cast<std::size_t>(split.same);
+      Record& record = records[s];
+      record.column = splits.column[s];
+      record.upper = split.sides[0].upper;
+      record.rank = splits.rank[s];
+      record.edge = splits.depth[s] > 0 ? edge_below(splits.parent[s], splits.side[s]) : 0;
+      record.same = split.same >= 0 ? edge_below(same / 2, same % 2) : 0;
+      if (splits.has_leaf[s]) record.flags |= Record::kHasLeaf;
+      if (s + 1 == end || splits.depth[s + 1] <= splits.depth[s]) record.flags |= Record::kIsLast;
+      if (split.sides[0].missing) record.flags |= Record::kMissingLeft;
+    }
+  }
+  return records;
 }
 
 // Edges as `tabulate` takes them. Those that leave a split are its two sides.
@@ -176,6 +203,7 @@ Intervals intervals_of(const Splits& splits, Integers column, Integers same, Int
               "an edge must lie below those of its own tree");
     }
   }
+  intervals.records = records_of(splits, intervals);
   return intervals;
 }
 

@@ -21,7 +21,20 @@ struct Intervals {
     std::uint32_t last;  // rank of "missing"
     Side sides[2];
   };
+  // A split as single rows read it. Rows that do not lie in the interval above it go left.
+  struct Record {
+    static constexpr std::uint32_t kHasLeaf = 1, kIsLast = 2, kMissingLeft = 4;
+    std::uint32_t column;
+    std::uint32_t upper;  // a row in the interval above goes left up to this rank, or if it is in this set
+    std::uint32_t rank;   // that of `Splits`
+    std::uint32_t edge;   // the edge above it, 2 * level of the parent + side, roots being of level 1; 0 at a root
+    std::uint32_t same;   // the last edge above on the same column, so counted; 0 without one
+    std::uint32_t flags;  // has a leaf; two of them; missing values go left
+  };
+  static constexpr std::size_t kAhead = 12;  // so far ahead of a split probabilities are asked for
+
   std::vector<Split> splits;
+  std::vector<Record> records;     // of the splits, and kAhead more that nothing walks
   std::vector<std::size_t> start;  // (columns + 1,), first rank of each column
 
   std::size_t ranks() const { return start.back(); }

@@ -24,6 +24,7 @@ Splits checked(std::size_t columns, Places depth, Flags has_leaf, Places column,
   splits.side.assign(side.data(), side.data() + count);
   splits.has_leaf.assign(has_leaf.data(), has_leaf.data() + count);
   splits.leaves.assign(leaves.data(), leaves.data() + leaves.size());
+  require(count < (std::size_t{1} << 31), "there are too many splits");
   for (std::size_t s = 0; s < count; ++s) {
     require(column(s) < columns && side(s) < 2, "a split's column or side is out of range");
     if (depth(s) == 0) {
@@ -36,6 +37,10 @@ Splits checked(std::size_t columns, Places depth, Flags has_leaf, Places column,
     splits.levels = std::max<std::size_t>(splits.levels, depth(s) + std::size_t{1});
   }
   splits.starts.push_back(count);
+  std::vector<std::uint32_t> next(columns + 1);
+  for (std::size_t s = 0; s < count; ++s) ++next[column(s) + 1];
+  for (std::size_t j = 1; j < next.size(); ++j) next[j] += next[j - 1];
+  for (std::size_t s = 0; s < count; ++s) splits.rank.push_back(next[column(s)]++);
   for (std::size_t t = 0; t < splits.trees(); ++t) {
     splits.largest = std::max(splits.largest, splits.starts[t + 1] - splits.starts[t]);
   }

@@ -14,6 +14,7 @@ namespace limes {
 struct Splits {
   std::size_t columns = 0, outputs = 0, levels = 1, largest = 0;  // levels of the deepest tree, splits of the largest
   std::vector<std::uint32_t> depth, column, parent;
+  std::vector<std::uint32_t> rank;   // how many splits are of columns before, or of the same one and earlier
   std::vector<std::uint8_t> side, has_leaf;
   std::vector<double> leaves;        // (count, 2, outputs)
   std::vector<std::size_t> starts;   // first split of each tree, and the end of the last one

@@ -57,6 +57,11 @@ def laid_out(rng, trees, depth, columns, outputs, width):
     return [columns, level[split].astype(np.uint32), has_leaf, *places, leaves], table
 
 
+def cell_by_cell(column, numbers):
+    """Numbers of splits (S, m, W) as single rows read them: (W, S, m), with splits sorted by column."""
+    return np.ascontiguousarray(numbers[np.argsort(column, kind="stable")].transpose(2, 0, 1))
+
+
 def edge_above(splits, s):
     """Last edge (split, side) on the column of split s above it; None without one."""
     column, parent, side = splits

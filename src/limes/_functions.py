@@ -357,12 +357,12 @@ def texture(function: Function) -> Smoothness:
         case Stacked():
             breaks, constant, panels = zip(*map(texture, function.families), strict=True)
             return Smoothness(np.unique(np.concatenate(breaks)), all(constant), max(panels))
+        case Identity() | Power() | Polynomial():  # before protocols, which take longer to recognise
+            return Smoothness(np.zeros(0), constant=False, panels=1)
         case Shape() | SmoothFunctions():
             return Smoothness(np.unique(np.asarray(function.breaks, dtype=np.float64)), constant=False)
         case Composed():
             return texture(function.function)
-        case Identity() | Power() | Polynomial():
-            return Smoothness(np.zeros(0), constant=False, panels=1)
     return Smoothness(np.zeros(0), constant=False)
 
 

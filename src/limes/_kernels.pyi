@@ -131,6 +131,22 @@ def add_contributions(
     only: str,
     /,
 ) -> None: ...
+def add_single_rows(
+    splits: Splits,
+    intervals: Intervals,
+    masses: Floats,
+    cells: Places,
+    places: Places,
+    members: Bools,
+    first: Ints,
+    trees: Places,
+    t: Floats,
+    weights: Floats,
+    base: Floats,
+    sums: Floats,
+    only: str,
+    /,
+) -> None: ...
 
 # between_rows.cpp
 def add_between(

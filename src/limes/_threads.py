@@ -79,14 +79,20 @@ def _usable_cores() -> int:
     return max(1, int(cpu_count()))
 
 
+def is_shared(n: int, seconds: float) -> bool:
+    """Whether `in_threads` shares n items, which take ``seconds`` together, among threads."""
+    # nested calls run in the calling thread: threads that wait for threads of their pool wait for ever
+    if n <= 1 or seconds < WORTH_SHARING or _this_thread.works_alone:
+        return False
+    return not current_thread().name.startswith(_NAME) and workers() > 1
+
+
 def in_threads(work: Callable[[int], None], items: Sequence[int], seconds: float = WORTH_SHARING) -> None:
     """Call work(item) for all items, on all cores; raise the first error, which ends the others' work.
 
     All of it together takes about ``seconds`` in one thread.
     """
-    # nested calls run in the calling thread: threads that wait for threads of their pool wait for ever
-    alone = _this_thread.works_alone or current_thread().name.startswith(_NAME)
-    if len(items) <= 1 or seconds < WORTH_SHARING or alone or workers() == 1:
+    if not is_shared(len(items), seconds):
         for item in items:
             work(item)
         return

@@ -20,7 +20,7 @@ COEFFICIENTS = ("explain_row", "explain_block", "explain_law")
 PASSES = {
     **dict.fromkeys(COEFFICIENTS, "coefficients"),
     "effects_block": "effects",
-    "add_contributions": "contributions",
+    **dict.fromkeys(("add_contributions", "add_single_rows"), "contributions"),
 }
 LAWS = {
     "default": {},
@@ -52,6 +52,7 @@ def passes(monkeypatch):
         "explain_block": lambda arguments: len(arguments[2]),
         "effects_block": lambda arguments: len(arguments[3]),
         "add_contributions": lambda arguments: len(arguments[3]),
+        "add_single_rows": lambda arguments: len(arguments[3]),
     }
     for name, kind in PASSES.items():
         monkeypatch.setattr(_kernels, name, counted(name, kind))

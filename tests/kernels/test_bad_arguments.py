@@ -6,6 +6,7 @@ import pytest
 import plain_kernels as plain
 from compiled import (
     Routed,
+    cell_by_cell,
     chain,
     close,
     errors_of,
@@ -38,7 +39,7 @@ def test_nonsense_is_refused_and_nothing_is_read_beyond_an_array():
         except ValueError:
             refused += 1
             continue
-        row = (splits, table, cells[0], *trees.tolist(), mean[0], contrast[0])
+        row = (splits, cell_by_cell(arguments[3], table), cells[0], *trees.tolist(), mean[0], contrast[0])
         block = (splits, table, cells, mean, contrast, "")
         refused += refuses(kernels.explain_block, block) + refuses(kernels.explain_row, row)
     assert refused > 100
@@ -117,7 +118,7 @@ def test_kernels_of_next_to_nothing(rows, columns):
     kernels.explain_block(splits, table, cells, mean, contrast, "")
     assert not mean.any()
     if rows:
-        kernels.explain_row(splits, table, cells[0], 0, 0, mean[0], contrast[0])
+        kernels.explain_row(splits, np.zeros((4, 0, 4)), cells[0], 0, 0, mean[0], contrast[0])
         assert not mean.any()
 
 
@@ -141,6 +142,7 @@ def test_a_million_nodes():
 def calls(rng):
     """Every kernel beside those of forests' moments, with arguments that make sense."""
     trees = plain.Trees.random(rng, 3, 5, 3, 1, codes=4)
+    nodes = [3, *nodes_of(trees)[1:]]  # of all columns, though trees may by chance split fewer
     count = trees.feature.size
     (node, parent, _, column, same), is_left = preorder_of(trees)
     flags, ends = np.zeros(count, np.bool_), np.zeros((2, count), np.int64)
@@ -172,16 +174,21 @@ def calls(rng):
             *(kernels.Trees(*nodes_of(trees)), trees.value, 0, 3, rng.normal(size=(3, 5))),
             *(rng.normal(size=(3, 6)), weights, np.zeros((5, 3, 3, 1))),
         ],
+        "add_single_rows": [
+            *(routed.splits, routed.intervals, rng.random((4, len(routed.leaves), 2)), codes, codes.copy()),
+            *(np.zeros((0, 5), np.bool_), np.full(3, -1), np.arange(routed.trees, dtype=np.uint32)),
+            *(rng.random((4, 2)), rng.random((3, 4)), np.zeros((5, 1)), np.zeros((5, 3, 3, 1)), ""),
+        ],
         "add_joint_contributions": [
-            *(kernels.Trees(*nodes_of(trees)), trees.value, 0, 3, rng.normal(size=(3, 5))),
+            *(kernels.Trees(*nodes), trees.value, 0, 3, rng.normal(size=(3, 5))),
             *(rng.normal(size=(3, 6)), weights, np.zeros((5, 1)), np.zeros((5, 3, 3, 1))),
         ],
         "JointBackground": [
-            *(kernels.Trees(*nodes_of(trees)), trees.value, 0, 3, rng.normal(size=(3, 6)), 2000),
+            *(kernels.Trees(*nodes), trees.value, 0, 3, rng.normal(size=(3, 6)), 2000),
         ],
         "add_against": [
             kernels.JointBackground(
-                *(kernels.Trees(*nodes_of(trees)), trees.value, 0, 3, rng.normal(size=(3, 6)), 2000)
+                *(kernels.Trees(*nodes), trees.value, 0, 3, rng.normal(size=(3, 6)), 2000)
             ),
             *(rng.normal(size=(5, 3)), np.zeros((5, 1)), np.zeros((5, 3, 3, 1))),
         ],
@@ -192,18 +199,18 @@ def calls(rng):
             *(np.arange(0, 25, 8), rng.random((3, 2, 2, 2)), np.zeros((int(is_split.sum()), 4, 4))),
         ],
         "add_leaves": [
-            *(kernels.Trees(*nodes_of(trees)), rng.normal(size=(5, 3)), trees.value, np.zeros((5, 1))),
+            *(kernels.Trees(*nodes), rng.normal(size=(5, 3)), trees.value, np.zeros((5, 1))),
         ],
         "add_walks": [
             *(
-                kernels.Trees(3, *nodes_of(trees)[1:]),
+                kernels.Trees(*nodes),
                 trees.value,
                 rng.normal(size=3),
                 rng.normal(size=(2, 3)),
             ),
             *(np.array([[0, 1, 2], [2, 1, 0]]), np.zeros((2, 4, 1))),
         ],
-        "Trees": nodes_of(trees),
+        "Trees": nodes,
         "Splits": laid_out(rng, 3, 5, 3, 1, 4)[0],
         "locate": [
             *(rng.normal(size=(5, 3)), np.sort(rng.normal(size=6)), np.array([0, 2, 6, 6])),
@@ -215,7 +222,7 @@ def calls(rng):
                 rng.normal(size=3),
                 rng.normal(size=3),
                 2,
-                kernels.Trees(*nodes_of(trees)),
+                kernels.Trees(*nodes),
             ),
             *(some, some.copy(), some.copy(), np.zeros(4, np.bool_)),
         ],

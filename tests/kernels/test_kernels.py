@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 
 import plain_kernels as plain
-from compiled import Routed, chain, close, edge_above, kernels, laid_out, leaves_of, nodes_of, preorder_of
+from compiled import (
+    Routed,
+    cell_by_cell,
+    chain,
+    close,
+    edge_above,
+    kernels,
+    laid_out,
+    leaves_of,
+    nodes_of,
+    preorder_of,
+)
 
 # -- trees -------------------------------------------------------------------------------------------------
 
@@ -187,11 +198,12 @@ def test_a_forests_moments_leaf_by_leaf(width, outputs):
         mean, contrast = np.zeros((70, outputs)), np.zeros((70, 5, outputs))
         kernels.explain_block(splits, table, cells, mean, contrast, only)
         by_set[only] = mean, contrast
+    of_cells = cell_by_cell(arguments[3], table)
     for i in (0, 1, 63, 64, 69):
         expected = plain.mean_and_contrast(arguments[3:6], arguments[6], table, cells[i])
         row = np.zeros(outputs), np.zeros((5, outputs))
-        kernels.explain_row(splits, table, cells[i], 0, 2, *row)
-        kernels.explain_row(splits, table, cells[i], 2, trees, *row)
+        kernels.explain_row(splits, of_cells, cells[i], 0, 2, *row)
+        kernels.explain_row(splits, of_cells, cells[i], 2, trees, *row)
         for actual in (row, *((mean[i], contrast[i]) for mean, contrast in by_set.values())):
             close(actual[0], expected[0])
             close(actual[1], expected[1])
@@ -254,14 +266,17 @@ def test_contributions_of_a_forest_leaf_by_leaf(nodes, outputs):
     weights[0, 1:-1] = 0.5 * shares
     weights[1, 0] = weights[2, -1] = 1.0
     members, first = np.zeros((0, 70), np.bool_), np.full(columns, -1)
+    by_column = cell_by_cell(routed.places[0], masses)
     by_set = {}
     for only in kernels.instructions():
         base, sums = np.zeros((70, outputs)), np.zeros((70, 3, columns, outputs))
+        alone = np.zeros_like(base), np.zeros_like(sums)
         for trees in np.array_split(np.arange(routed.trees, dtype=np.uint32), 2):
-            kernels.add_contributions(
-                *(routed.splits, routed.intervals, masses, cells, routed.places_of(x), members, first, trees),
-                *(t, weights, base, sums, only),
-            )
+            rows = cells, routed.places_of(x), members, first, trees, t, weights
+            kernels.add_contributions(routed.splits, routed.intervals, masses, *rows, base, sums, only)
+            kernels.add_single_rows(routed.splits, routed.intervals, by_column, *rows, *alone, only)
+        assert np.array_equal(alone[0], base)
+        assert np.array_equal(alone[1], sums)
         by_set[only] = base, sums
     for i in (0, 1, 31, 32, 69):
         inside = routed.inside(x[i])
@@ -444,7 +459,8 @@ def law_by_law(trees, node, parent, is_left, edges, functionals, start, mixing):
         table = np.zeros((split.size, 4, 1))
         kernels.tabulate(*edges, one[0], start, one[1], table)
         tabulated, computed = ((np.zeros(1), np.zeros((2, 1))) for _ in range(2))
-        kernels.explain_row(splits, table, np.zeros(2, np.uint32), 0, count, *tabulated)
+        single = cell_by_cell(places[0], table)
+        kernels.explain_row(splits, single, np.zeros(2, np.uint32), 0, count, *tabulated)
         kernels.explain_law(splits, intervals, one[0][:, 0], one[1][:, 0], 0, count, *computed)
         assert np.array_equal(tabulated[0], computed[0])
         assert np.array_equal(tabulated[1], computed[1])

@@ -208,10 +208,11 @@ def test_all_instructions_give_the_same_bits_and_wrong_shapes_are_refused():
     family = ProductFamily(tuple(law(rng, j, codes=6, missing=True) for j in range(4)), BinWeights(0.75))
     x, layout = rows_of(rng, 70, 4, codes=6, missing=True), expectation
     places, (members, first) = layout.places(x), layout.members(x)
-    masses, cells = expectation._edge_masses(family.columns), family.cells(x).astype(np.uint32)
+    masses, cells = expectation._edge_masses(family.columns, single=False), family.cells(x).astype(np.uint32)
+    by_column = expectation._edge_masses(family.columns, single=True)
     (trees, t, weights), *_ = layout.passes
 
-    def add(only="", **changes):
+    def add(only="", kernel=_kernels.add_contributions, **changes):
         base, sums = np.zeros((70, 2)), np.zeros((70, 3, 4, 2))
         arguments = {
             "masses": masses,
@@ -225,20 +226,22 @@ def test_all_instructions_give_the_same_bits_and_wrong_shapes_are_refused():
             "base": base,
             "sums": sums,
         }
-        _kernels.add_contributions(layout.splits, layout.intervals, *(arguments | changes).values(), only)
+        kernel(layout.splits, layout.intervals, *(arguments | changes).values(), only)
         return np.column_stack([base, sums.reshape(70, -1)])
 
     results = [add(name) for name in _kernels.instructions()]
     assert all(np.array_equal(result, results[0]) for result in results)
-    # few rows go one after the other, of which no number is looked up
+    # as do few rows together, and the pass for single ones, which looks up no number
     for name in _kernels.instructions():
         for rows in (slice(0, 1), slice(1, 4), slice(4, 8)):
-            some = members[:, rows].copy()
-            base, sums = np.zeros((rows.stop - rows.start, 2)), np.zeros((rows.stop - rows.start, 3, 4, 2))
-            its = masses, cells[rows], places[rows], some, first, trees, t, weights, base, sums
-            _kernels.add_contributions(layout.splits, layout.intervals, *its, name)
-            assert np.array_equal(base, results[0][rows, :2])
-            assert np.array_equal(sums.reshape(len(sums), -1), results[0][rows, 2:])
+            for kernel, its in ((_kernels.add_contributions, masses), (_kernels.add_single_rows, by_column)):
+                some = members[:, rows].copy()
+                count = rows.stop - rows.start
+                base, sums = np.zeros((count, 2)), np.zeros((count, 3, 4, 2))
+                its = its, cells[rows], places[rows], some, first, trees, t, weights, base, sums
+                kernel(layout.splits, layout.intervals, *its, name)
+                assert np.array_equal(base, results[0][rows, :2])
+                assert np.array_equal(sums.reshape(len(sums), -1), results[0][rows, 2:])
     for changes in (
         {"cells": cells + np.uint32(50)},
         {"places": places[1:]},
@@ -251,3 +254,6 @@ def test_all_instructions_give_the_same_bits_and_wrong_shapes_are_refused():
     ):
         with pytest.raises(ValueError, match=r"must|range|tree|instructions"):
             add(**changes)
+        by_itself = {"kernel": _kernels.add_single_rows, "masses": by_column}
+        with pytest.raises(ValueError, match=r"must|range|tree|instructions"):
+            add(**(by_itself | changes))

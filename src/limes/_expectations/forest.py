@@ -32,7 +32,7 @@ from limes._arrays import Bools, Floats, Ints, Places, aligned, distinct_flags, 
 from limes._expectations.exact import ExactExpectation
 from limes._expectations.moments import Moments, ProductExpectation
 from limes._functions import LARGEST, Function, Interval, Members
-from limes._threads import WORTH_SHARING, LRUCache, in_threads
+from limes._threads import WORTH_SHARING, LRUCache, in_threads, is_shared
 from limes.designs._column import SMALLEST_MASS, Column, IndicatorColumn
 from limes.designs._product import ProductFamily, Rows
 from limes.exceptions import InputError
@@ -50,13 +50,15 @@ _LARGEST_TABLE, _FEW_CELLS, _LARGEST_OF_MANY = 2 << 30, 512, 1 << 27
 # Number of cached tables: a diagnosis compares several bandwidths
 _TABLES = 4
 # Seconds that a split of one row takes, measured: for its coefficients, and for its contributions
-_OF_ONE_SPLIT, _OF_ONE_CONTRIBUTION = 12e-9, 5e-8
+_OF_ONE_SPLIT, _OF_ONE_CONTRIBUTION = 12e-9, 2e-8
 # Runs of trees that threads share for the coefficients of one row
 _RUNS = 8
 # Rows of one call for contributions, and splits whose contributions are added up before they join the others
 _CONTRIBUTIONS_BLOCK, _SPLITS_TOGETHER = 128, 16_384
 # Rows of one call for pairs, and seconds that a split of one row takes, measured
 _PAIRS_BLOCK, _OF_ONE_PAIRED = 64, 1e-7
+# Up to this many rows share too few divisions to pay for tables: their contributions are computed one by one
+_SINGLE = 3
 
 
 class ForestExpectation(ProductExpectation):
@@ -76,9 +78,13 @@ class ForestExpectation(ProductExpectation):
     def __init__(self, form: Forest) -> None:
         self._form = form
         self._lay_out()
+        # for rows together, and for single ones: 32 bytes a split and cell each
         self._tables: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
+        self._tables_of_single: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
         self._shares: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
+        # probabilities of edges as rows together read them, and single ones: 16 bytes a split and cell each
         self._masses: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
+        self._masses_of_single: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
         self._in_one_order = False
 
     def reproducible(self) -> ForestExpectation:
@@ -89,7 +95,8 @@ class ForestExpectation(ProductExpectation):
 
     def __getstate__(self) -> dict[str, Any]:
         # a copy in another process lays the forest out again, which takes less time than sending it
-        kept = ("_form", "_tables", "_shares", "_masses", "_in_one_order")
+        of_rows = "_tables", "_tables_of_single", "_shares", "_masses", "_masses_of_single"
+        kept = ("_form", *of_rows, "_in_one_order")
         return {name: vars(self)[name] for name in kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -108,8 +115,7 @@ class ForestExpectation(ProductExpectation):
 
     def account_seconds(self, family: ProductFamily) -> float:
         # measured: splits, and nodes of t, eight at once
-        work = sum(int(np.diff(self.starts)[trees].sum()) for trees, _, _ in self.passes)
-        return super().account_seconds(family) + 6.5e-9 * work
+        return super().account_seconds(family) + 6.5e-9 * self._work
 
     def at(self, rows: Rows) -> Moments:
         if len(rows.cells.T) != self.columns:
@@ -118,13 +124,13 @@ class ForestExpectation(ProductExpectation):
         variance = rows.features.variance
         mean, contrast = np.zeros((n, self.outputs)), np.zeros((n, d, self.outputs))
         if family is not None and self.shares_tables(family):
-            self._by_table(self._shared(family), rows.cells, mean, contrast)
+            self._by_table(family.columns, rows.cells, mean, contrast, family)
             return self._moments(mean, contrast, variance)
         if family is not None and family.by_cell:
             for start in range(0, n, _BLOCK):
                 some = slice(start, start + _BLOCK)
                 columns, cells = _occurring(family, rows.cells[some])
-                self._by_table(self._table(columns), cells, mean[some], contrast[some])
+                self._by_table(columns, cells, mean[some], contrast[some])
             return self._moments(mean, contrast, variance)
         fixed = rows.nearly_fixed
         if fixed.all():
@@ -138,14 +144,32 @@ class ForestExpectation(ProductExpectation):
             moments.mean[fixed], moments.gamma[fixed] = exact.mean, exact.gamma
         return moments
 
-    def _by_table(self, table: Floats, cells: Ints, mean: Floats, contrast: Floats) -> None:
-        """Fill the means and contrasts of rows with these laws of their columns."""
+    def _by_table(
+        self,
+        columns: Sequence[Column],
+        cells: Ints,
+        mean: Floats,
+        contrast: Floats,
+        family: ProductFamily | None = None,
+    ) -> None:
+        """Fill the means and contrasts of rows with these laws of their columns, maybe those of a family."""
         if len(cells) > _FEW or self._in_one_order:
+            table = self._table(columns) if family is None else self._shared(family)
             self._blocks(table, np.ascontiguousarray(cells, dtype=np.uint32), mean, contrast)
             return
+
+        def tabulate() -> Floats:
+            return self._cell_by_cell(self._table(columns))
+
+        single = self._tables_of_single
+        table = tabulate() if family is None else single.get(family, tabulate, lambda table: table.nbytes)
         one_row = partial(_kernels.explain_row, self.splits, table)
         for i, row in enumerate(cells.astype(np.uint32)):
             mean[i], contrast[i] = self._one(partial(one_row, row))
+
+    def _cell_by_cell(self, numbers: Floats) -> Floats:
+        """Numbers of edges (S, m, V) as single rows read them: (V, S, m), with splits sorted by column."""
+        return np.ascontiguousarray(numbers[self._by_column].transpose(2, 0, 1))
 
     def _at_rows(self, rows: Rows) -> tuple[Floats, Floats]:
         """Two functionals of each column's indicators, (n, ranks, 2), and their mixing, (n, d, 2, 2)."""
@@ -181,7 +205,7 @@ class ForestExpectation(ProductExpectation):
         """
         base = np.zeros((len(x), self.outputs))
         sums = np.zeros((len(x), 3, self.columns, self.outputs))
-        for some, masses, laws in self._masses_at(family, x, cells):
+        for some, masses, laws in self._masses_at(family, x, cells, by_cell=True):
             self._add_contributions(masses, x[some], laws, base[some], sums[some])
         return base + self.constant + np.reshape(self._form.intercept, -1), sums
 
@@ -192,7 +216,7 @@ class ForestExpectation(ProductExpectation):
         """
         d = self.columns
         sums = np.zeros((len(x), d * (d - 1) // 2, self.outputs))
-        for some, masses, laws in self._masses_at(family, x, cells):
+        for some, masses, laws in self._masses_at(family, x, cells, by_cell=False):
             self._add_pairs(masses, x[some], laws, sums[some])
         first, second = np.tril_indices(d, -1)
         pairs = np.zeros((len(x), d, d, self.outputs))
@@ -200,59 +224,53 @@ class ForestExpectation(ProductExpectation):
         return pairs
 
     def _masses_at(
-        self, family: ProductFamily, x: Floats, cells: Ints
+        self, family: ProductFamily, x: Floats, cells: Ints, *, by_cell: bool
     ) -> Iterator[tuple[slice, Floats, Ints]]:
-        """Blocks of rows x in these cells (n, d), the masses of edges there, and the rows' laws in these."""
+        """Blocks of rows x in these cells (n, d), the masses of edges there, and the rows' laws in these.
+
+        ``by_cell`` states whether masses of few rows are cell by cell: see `_cell_by_cell`.
+        """
         if self.shares_tables(family):
-            masses = self._masses.get(family, lambda: self._edge_masses(family.columns), lambda m: m.nbytes)
+            single = by_cell and len(x) <= _SINGLE
+            cache = self._masses_of_single if single else self._masses
+            masses = cache.get(
+                family, lambda: self._edge_masses(family.columns, single=single), lambda m: m.nbytes
+            )
             yield slice(0, len(x)), masses, cells
         elif family.by_cell:
             for start in range(0, len(x), _CONTRIBUTIONS_BLOCK):
                 some = slice(start, start + _CONTRIBUTIONS_BLOCK)
                 columns, laws = _occurring(family, cells[some])
-                yield some, self._edge_masses(columns), laws
+                yield some, self._edge_masses(columns, single=by_cell and len(laws) <= _SINGLE), laws
         else:
             for i in range(len(x)):
                 row = slice(i, i + 1)
-                yield row, self._edge_masses(family.at(x[i]).coordinates), np.zeros_like(cells[row])
+                masses = self._edge_masses(family.at(x[i]).coordinates, single=by_cell)
+                yield row, masses, np.zeros_like(cells[row])
 
     def _add_contributions(self, masses: Floats, x: Floats, cells: Ints, base: Floats, sums: Floats) -> None:
-        codes = cells.astype(np.uint32)
-        passes, places = self.passes, self.places(x)
+        codes, places, passes = cells.astype(np.uint32), self.places(x), self.passes
+        add_rows = _kernels.add_single_rows if len(x) <= _SINGLE else _kernels.add_contributions
 
-        def add(rows: slice, which: int, base: Floats, sums: Floats) -> None:
-            members, first = self.members(x[rows])
-            trees, t, weights = passes[which]
-            _kernels.add_contributions(
-                self.splits,
-                self.intervals,
-                masses,
-                codes[rows],
-                places[rows],
-                members,
-                first,
-                trees,
-                t,
-                weights,
-                base,
-                sums,
-                "",
-            )
+        def add(
+            rows: slice, some: Sequence[tuple[Places, Floats, Floats]], base: Floats, sums: Floats
+        ) -> None:
+            its = codes[rows], places[rows], *self.members(x[rows])
+            for each in some:
+                add_rows(self.splits, self.intervals, masses, *its, *each, base, sums, "")
 
-        if len(x) > _CONTRIBUTIONS_BLOCK:
+        seconds = _OF_ONE_CONTRIBUTION * len(x) * self._work
+        if len(x) > _CONTRIBUTIONS_BLOCK or not is_shared(len(passes), seconds):
 
             def block(start: int) -> None:
                 rows = slice(start, start + _CONTRIBUTIONS_BLOCK)
-                for which in range(len(passes)):
-                    add(rows, which, base[rows], sums[rows])
+                add(rows, passes, base[rows], sums[rows])
 
             in_threads(block, range(0, len(x), _CONTRIBUTIONS_BLOCK))
             return
-        # few rows are shared by trees, and added up in the same order
+        # threads share the trees of few rows, which are added up in the same order
         parts = [(np.zeros_like(base), np.zeros_like(sums)) for _ in passes]
-        work = sum(int(np.diff(self.starts)[trees].sum()) for trees, _, _ in passes)
-        seconds = _OF_ONE_CONTRIBUTION * len(x) * work
-        in_threads(lambda which: add(slice(None), which, *parts[which]), range(len(passes)), seconds)
+        in_threads(lambda i: add(slice(None), passes[i : i + 1], *parts[i]), range(len(passes)), seconds)
         for of_base, of_sums in parts:
             base += of_base
             sums += of_sums
@@ -282,12 +300,15 @@ class ForestExpectation(ProductExpectation):
         for part in parts:
             sums += part
 
-    def _edge_masses(self, columns: Sequence[Column]) -> Floats:
-        """P(x in the interval of an edge) of both edges below every split, for each law: (S, 2, V)."""
+    def _edge_masses(self, columns: Sequence[Column], *, single: bool) -> Floats:
+        """P(x in the interval of an edge) of both edges below every split, for each law: (S, 2, V).
+
+        For ``single`` rows (V, S, 2): see `_cell_by_cell`.
+        """
         functionals, mixing = self._functionals(columns)
         masses = np.zeros((self.size, 2, functionals.shape[1]))
         _kernels.edge_masses(self.splits, self.intervals, functionals, mixing, masses)
-        return masses
+        return self._cell_by_cell(masses) if single else masses
 
     @cached_property
     def _leaves(self) -> ExactExpectation:
@@ -416,6 +437,7 @@ class ForestExpectation(ProductExpectation):
             leaves,
         )
         self.starts = starts
+        self._by_column = np.argsort(form.feature[node[split]], kind="stable")
         self.interacting = _most_columns(depth[split], above[split], is_first, starts)
 
     @property
@@ -505,6 +527,12 @@ class ForestExpectation(ProductExpectation):
                     at = slice(first, first + 8)
                     passes.append((run, t[at], np.ascontiguousarray(weights[..., at])))
         return passes
+
+    @cached_property
+    def _work(self) -> int:
+        """Splits that the passes for contributions of a row walk."""
+        sizes = np.diff(self.starts)
+        return sum(int(sizes[trees].sum()) for trees, _, _ in self.passes)
 
 
 def _occurring(family: ProductFamily, cells: Ints) -> tuple[list[IndicatorColumn], Ints]:

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -214,6 +214,20 @@ class _Values:
     contrast: Floats
 
 
+class _LogMeans(NamedTuple):
+    """Logarithms of the means of e^{θf} under each law of a column, one column after the other."""
+
+    logs: Floats  # (laws of all columns, exponents)
+    start: Ints  # (F,), the first law of each
+
+    @classmethod
+    def of(cls, tables: Sequence[Any], exponents: int) -> _LogMeans:
+        each = [table.patterns[0] for table in tables if isinstance(table, ColumnTables)]
+        sizes = [len(logs) for logs in each]
+        start = np.cumsum([0, *sizes], dtype=np.int64)[:-1]
+        return cls(np.concatenate([np.zeros((0, exponents)), *each]), start)
+
+
 class _Nodes(Protocol):
     """One contour's nodes."""
 
@@ -325,6 +339,11 @@ class _Margin:
         """The logarithms of mean(e^{θF}), and of 1 + |contrast| / mean, (P, exponents) of each factor."""
         return _tables_of(self.factors, NodeGroup(self.exponents.astype(np.complex128)), _levels_of)
 
+    @cached_property
+    def log_means(self) -> _LogMeans:
+        """The logarithms of the means alone, where each factor is a column."""
+        return _LogMeans.of(self.tilted, self.exponents.size)
+
     def _check(self, value: Floats, bound: Floats) -> None:
         if not np.isfinite(value).all():
             raise ModelError(
@@ -380,22 +399,16 @@ class _KeptMargin(_Margin):
         if not np.isfinite(self.values).all():
             raise ModelError("the margin has no finite value at a row")
 
-    def at_exponents(
-        self, exponents: Floats, log_means: Sequence[Floats], pairs: Ints
-    ) -> tuple[Floats, Floats]:
-        """Logs of E e^{θf} of every column, and (g - m) / E e^{θf}, (F, n, exponents) each.
-
-        ``log_means`` (V, exponents) are the logs of m.
-        """
+    def at_exponents(self, exponents: Floats, log_means: _LogMeans, pairs: Ints) -> tuple[Floats, Floats]:
+        """Logs of E e^{θf} of every column, and (g - m) / E e^{θf}, (F, n, exponents) each."""
         kept = np.multiply.outer(self.values, exponents)
-        drawn = np.reshape([log[law] for log, law in zip(log_means, self.laws, strict=True)], kept.shape)
+        drawn = log_means.logs[log_means.start[:, None] + self.laws]
         return mixed_logs(kept, drawn, self.t[:, pairs], self.point[pairs])
 
     @cached_property
     def logs(self) -> tuple[Floats, Floats]:
         """What `at_exponents` gives on the contours."""
-        means = [table.at(np.zeros((0, self.size), dtype=np.int64))[1][0] for table in self._drawn.tilted]
-        return self.at_exponents(self.exponents, means, np.arange(self.point.size))
+        return self.at_exponents(self.exponents, self._drawn.log_means, np.arange(self.point.size))
 
     @cached_property
     def _all_levels(self) -> tuple[Floats, Floats]:
@@ -420,8 +433,9 @@ class _KeptMargin(_Margin):
         """Rules for the pairs that have the same nodes."""
         theta = self.link.tilts[tilt]
         rules, point = self._drawn.kept_rules, self.point[rows]
-        for exponentials, points in self._by_contour(tilt, np.unique(point)):
-            chosen = rows[np.isin(point, points)]
+        groups = self._by_contour(tilt, np.unique(point))
+        for exponentials, points in groups:
+            chosen = rows if len(groups) == 1 else rows[np.isin(point, points)]
             if id(exponentials) not in rules:
                 size = self.link.size(theta)
                 rules[id(exponentials)] = _KeptRule(self.factors, exponentials, self.constant, size)
@@ -554,7 +568,7 @@ class _KeptRule:
         self.poles, self.residues = nodes.real[contour:], weights.real[contour:]
         self.at_poles = self.poles * constant + exponentials.log_weights[contour:]
         poles = _tables_of(factors, NodeGroup(nodes[contour:]), _levels_of)
-        self.log_means = [table.patterns[0] for table in poles if isinstance(table, ColumnTables)]
+        self.log_means = _LogMeans.of(poles, nodes.size - contour)
 
     def waves(self, values: Floats) -> Complexes:
         """e^{zf - offset} at values (F, U) of the columns, (F, U, N)."""

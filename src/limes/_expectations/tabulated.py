@@ -382,6 +382,12 @@ class NodeProducts:
         self._places, self._tables = places, tables
         self._weights = in_parts(weights)
 
+    @cached_property
+    def _means(self) -> list[Floats]:
+        """Means of single columns under each law."""
+        none = np.zeros((0, 1 + max(int(places.max()) for places in self._places)), dtype=np.int64)
+        return [table.at(none)[1].means for table in self._tables]
+
     def expect(self, index: Ints) -> tuple[Floats, Floats]:
         n, outputs = len(index), len(self._weights)
         mean, contrast = np.zeros((n, outputs)), np.zeros((*index.shape, outputs))
@@ -423,8 +429,7 @@ class NodeProducts:
         mean, changes = np.zeros((n, outputs)), np.zeros((n, len(laws), outputs))
         if not self._tables:
             return mean + self._weights[:, : nodes // 2].sum(axis=1), changes
-        none = np.zeros((0, 1 + max(int(places.max()) for places in self._places)), dtype=np.int64)
-        means = [table.at(none)[1].means for table in self._tables]
+        means = self._means
         distinct, step = np.unique(points), max(1, _NUMBERS // (len(laws) * nodes))
         for start in range(0, distinct.size, step):
             some = distinct[start : start + step]

@@ -10,7 +10,7 @@ from limes._arrays import Floats
 from limes._checks import check_choice
 from limes._explainers.tabular import TabularExplainer
 from limes._explanation import Explanation
-from limes._explanation.attribution import Contributions, changed
+from limes._explanation.attribution import CONTRIBUTION_AXES, Contributions, changed
 from limes.exceptions import InputError
 
 # Under which model the changed values of a row are explained
@@ -153,16 +153,19 @@ def _joined(values: Explanation, models: Explanation, order: str) -> Explanation
 
 def _mean(first: Explanation, second: Explanation) -> Explanation:
     """Half of each account, which add up to the same."""
-    pairs = zip(first.contributions.stored.items(), second.contributions.stored.values(), strict=True)
-    numbers: dict[str, Any] = {}
-    for (name, one), its in pairs:
-        if name == "calls":
-            numbers[name] = one + its
-        else:
-            numbers[name] = one & its if name == "row_converged" else (one + its) / 2.0
+    halves, others = first.contributions, second.contributions
+    numbers = {
+        name: (getattr(halves, name) + getattr(others, name)) / 2.0
+        for name in CONTRIBUTION_AXES
+        if name not in ("calls", "row_converged")
+    }
     return changed(
         first,
-        contributions=Contributions(**numbers),
+        contributions=Contributions(
+            **numbers,
+            calls=halves.calls + others.calls,
+            row_converged=halves.row_converged & others.row_converged,
+        ),
         calls=first.calls + second.calls,
         method="exact" if first.method == second.method == "exact" else "sampled",
         provenance={**first.provenance, "order": "half of each: " + _NEW + ", and " + _OLD},

@@ -14,7 +14,7 @@ kinks, whose Fourier series needs a density.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import reduce
+from functools import cache, reduce
 from typing import Any
 
 import numpy as np
@@ -129,14 +129,19 @@ def _block(expectation: Any, rows: KeptRows, weights: Floats) -> RowContribution
 
 
 def quadrature(columns: int) -> tuple[Floats, Floats]:
-    """Nodes t and 1 - t (T, 2), and weights, for polynomials of a degree below ``columns``.
+    """Nodes t and 1 - t (T, 2), and weights, for polynomials of a degree below ``columns``."""
+    return _with_ends(min(max(1, -(-columns // 2)), _MOST_NODES))
 
-    The ends, which have no weight, are so near 0 and 1 that nothing but a division tells them apart.
-    """
-    nodes, weights = np.polynomial.legendre.leggauss(min(max(1, -(-columns // 2)), _MOST_NODES))
+
+@cache  # the eigenvalues would be a tenth of the time of a row
+def _with_ends(count: int) -> tuple[Floats, Floats]:
+    """These nodes, and the ends: the ends have no weight, and only a division tells them from 0 and 1."""
+    nodes, weights = np.polynomial.legendre.leggauss(count)
     inside = 0.5 * np.stack([1.0 + nodes, 1.0 - nodes], axis=1)
     ends = np.array([[SMALLEST_MASS, 1.0], [1.0, SMALLEST_MASS]])
-    return np.concatenate([ends[:1], inside, ends[1:]]), np.pad(0.5 * weights, 1)
+    t, weights = np.concatenate([ends[:1], inside, ends[1:]]), np.pad(0.5 * weights, 1)
+    t.flags.writeable = weights.flags.writeable = False
+    return t, weights
 
 
 def interacting(form: Any) -> int:

@@ -233,12 +233,16 @@ class TabularModel:
 
     def conditions(self, rows: Rows) -> tuple[tuple[str, ...], ...]:
         """Texts of rows' cells, and of the values of columns that are held."""
-        patterns, place = distinct_rows(rows.cells)
-        columns = [
-            np.asarray(text, dtype=np.object_)[of_rows].tolist()
-            for text, of_rows in zip(self.texts, patterns.T, strict=True)
-        ]
-        conditions = list(zip(*columns, strict=True))
+        if len(rows) == 1:
+            cells, place = rows.cells[0].tolist(), np.zeros(1, dtype=np.int64)
+            conditions = [tuple(text[cell] for text, cell in zip(self.texts, cells, strict=True))]
+        else:
+            patterns, place = distinct_rows(rows.cells)
+            columns = [
+                np.asarray(text, dtype=np.object_)[of_rows].tolist()
+                for text, of_rows in zip(self.texts, patterns.T, strict=True)
+            ]
+            conditions = list(zip(*columns, strict=True))
         if self.family.held is None:
             return tuple(map(conditions.__getitem__, place.tolist()))
         texts = [list(conditions[i]) for i in place.tolist()]
