@@ -219,6 +219,8 @@ class _PairsField(_LateField):
             halves, errors = fit.pairs()
             diagonal = np.arange(halves.shape[1])
             halves[:, diagonal, diagonal] += account.values
+            of_both = np.hypot(errors[:, diagonal, diagonal], account.standard_errors)
+            errors[:, diagonal, diagonal] = of_both
             for each in (halves, errors):
                 each.flags.writeable = False
             state["_pairs"], state["_pair_errors"] = halves, errors
@@ -275,7 +277,8 @@ class Contributions(Attributions):
         φ_ij = ∫₀¹ ∂β_j(t | i) dt, what column j adds more where i is kept than where it is drawn, pairs have
         φ_ij / 2 at (i, j) and at (j, i), and the diagonal what is left of φ_i, φ_i - ½ Σ_j φ_ij. The rows add
         up to ``values``, the whole to the prediction less the base. A selection of features keeps the pairs
-        of these, and their diagonal as it is. Exact where the contributions are.
+        of these, and their diagonal as it is. Exact where the contributions of a table are; else estimated
+        from at most another ``max_calls`` calls a row. Texts, images and series have none.
     pair_errors : as ``pairs``
         Standard errors of the pairs, 0 where exact.
 
