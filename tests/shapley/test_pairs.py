@@ -159,24 +159,24 @@ def test_pairs_of_a_function_have_errors_that_cover(law):
 
 
 def test_pairs_of_a_function_depend_on_seed_and_row_and_keep_the_bound():
-    asked = []
+    counts = []
 
     def model(x):
-        asked.append(len(x))
+        counts.append(len(x))
         return FOREST.predict(x)
 
     explainer = limes.TabularExplainer(model, X, rng=0, max_calls=600)
     explanation = explainer.contributions(X[:3], progress=False)
-    before = sum(asked)
+    before = sum(counts)
     _ = explanation.contributions.values
-    after = sum(asked)
+    after = sum(counts)
     pairs = explanation.contributions.pairs
     # four witnesses and the answers of three rows
-    assert 0 < sum(asked) - after <= 3 * (600 + 16)
-    asked.clear()
+    assert 0 < sum(counts) - after <= 3 * (600 + 16)
+    counts.clear()
     np.testing.assert_array_equal(explanation.contributions.pairs, pairs)
     np.testing.assert_array_equal(explanation[1:2].contributions.pairs, pairs[1:2])
-    assert not asked
+    assert not counts
     alone = explainer.contributions(X[[1]], progress=False).contributions
     np.testing.assert_array_equal(alone.pairs[0], pairs[1])
     assert before <= after
