@@ -102,9 +102,13 @@ class AccountTrial(Trial):
             return wrong or Verdict(SAMPLED)
         return self._judged(numbers, answers, options, rows)
 
-    def _judged(self, numbers: Numbers, answers: Answers, options: Options, rows: Array) -> Verdict:
+    def rounding(self, answers: Answers, options: Options, rows: Array) -> float:  # noqa: ARG002 - of any
+        """How far rounding moves what is compared, of the largest answer."""
         far = np.nanmax(np.abs(self.background.matrix), axis=0)
-        rounding = _SUMS + rounding_of(self.laws(options), far, options.nu(rows.shape[1]))
+        return _SUMS + rounding_of(self.laws(options), far, options.nu(rows.shape[1]))
+
+    def _judged(self, numbers: Numbers, answers: Answers, options: Options, rows: Array) -> Verdict:
+        rounding = self.rounding(answers, options, rows)
 
         def judge(values: Array, base: Array, truth: Truth, share: float = 1.0) -> Verdict:
             return compare(

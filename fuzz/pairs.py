@@ -17,8 +17,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fuzz.accounts import AccountCase, AccountTrial, Numbers, shapley
-from fuzz.answers import Answers
+from fuzz.answers import EXACT, Answers
 from fuzz.grid import Truth
+from fuzz.options import Options
 from fuzz.verdict import MISMATCH, Verdict
 
 Array = Any
@@ -52,6 +53,11 @@ class PairTrial(AccountTrial):
         indices = 2.0 * pairs * ~np.eye(d, dtype=bool)[:, :, None]
         stacked = np.concatenate([numbers.values, indices.reshape(n, d * d, -1)], axis=1)
         return PairNumbers(stacked, numbers.base, numbers.predictions, numbers.sampled, pairs)
+
+    def rounding(self, answers: Answers, options: Options, rows: Array) -> float:
+        # four answers in single precision are subtracted
+        single = 0.0 if answers.slope == EXACT else answers.slope
+        return super().rounding(answers, options, rows) + single
 
     def of_game(self, game: Array) -> Array:
         """Contributions and indices of all pairs, (d + d d, k)."""

@@ -106,7 +106,9 @@ def test_a_pair_off_by_a_hundred_millionth_is_reported(monkeypatch):
         pairs[:, [0, 1], [1, 0]] *= 1 + 1e-8
         diagonal = np.arange(pairs.shape[1])
         pairs[:, diagonal, diagonal] += account.values - pairs.sum(axis=2)
-        return replace(explanation, contributions=account.changed(pairs=pairs, pair_errors=0.0 * pairs))
+        return replace(
+            explanation, contributions=account.changed(known_pairs=pairs, known_pair_errors=0.0 * pairs)
+        )
 
     case = PairCase.of(forest())
     trial, rows = trial_rows(case)

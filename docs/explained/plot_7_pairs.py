@@ -45,7 +45,8 @@ print(f"base and all pairs: {total:.3f}, prediction {explanation.predictions[0]:
 
 # %%
 # A pair's whole number, twice what stands at one place, is the *Shapley interaction index* (Grabisch & Roubens 1999). Where the contributions of a model are
-# exact, so are its pairs: ``standard_errors`` and ``pair_errors`` are 0. The check by the definition takes a third column away or adds it, for every set of
+# exact, so are its pairs: ``standard_errors`` and ``pair_errors`` are 0. Pairs of a function are estimated when they are read, from at most another
+# ``max_calls`` calls a row, and ``pair_errors`` say how well. The check by the definition takes a third column away or adds it, for every set of
 # others, and compares the answer with both values, with one, and with none. Three columns are enough to see it:
 few = X[["age", "bmi", "s5"]]
 small = GradientBoostingRegressor(random_state=0).fit(few, y)

@@ -133,7 +133,76 @@ def test_pairs_are_stored_where_they_were_asked_for():
         without.contributions.pairs  # noqa: B018 - computed when read
 
 
-def test_functions_have_no_pairs():
-    explanation = limes.TabularExplainer(lambda x: x[:, 0] * x[:, 1], X, rng=0)(X[:1], progress=False)
-    with pytest.raises(InputError, match="exact where contributions are"):
+FOREST = MODELS["forest"]
+
+
+def of_function(seed=0, law=None, calls=2048, rows=X[:3]):
+    explainer = limes.TabularExplainer(lambda x: FOREST.predict(x), X, rng=seed, max_calls=calls, law=law)
+    return explainer.contributions(rows, progress=False)
+
+
+@pytest.mark.parametrize("law", [None, "joint"])
+def test_pairs_of_a_function_have_errors_that_cover(law):
+    exact = limes.TabularExplainer(FOREST, X, law=law).contributions(X[:3], progress=False).contributions
+    inside = []
+    for seed in range(8):
+        account = of_function(seed, law).contributions
+        beside = ~np.eye(5, dtype=bool)
+        assert (account.pair_errors > 0).all()
+        inside.append(np.abs(account.pairs - exact.pairs) <= 1.96 * account.pair_errors)
+        np.testing.assert_allclose(account.pairs.sum(axis=2), account.values, rtol=0, atol=1e-9)
+        np.testing.assert_array_equal(account.pairs, account.pairs.swapaxes(1, 2))
+    inside = np.array(inside)
+    # of 240 pairs, each of which stands twice
+    assert inside[..., beside].mean() > 0.9
+    assert inside[..., ~beside].mean() > 0.9
+
+
+def test_pairs_of_a_function_depend_on_seed_and_row_and_keep_the_bound():
+    counts = []
+
+    def model(x):
+        counts.append(len(x))
+        return FOREST.predict(x)
+
+    explainer = limes.TabularExplainer(model, X, rng=0, max_calls=600)
+    explanation = explainer.contributions(X[:3], progress=False)
+    before = sum(counts)
+    _ = explanation.contributions.values
+    after = sum(counts)
+    pairs = explanation.contributions.pairs
+    # four witnesses and the answers of three rows
+    assert 0 < sum(counts) - after <= 3 * (600 + 16)
+    counts.clear()
+    np.testing.assert_array_equal(explanation.contributions.pairs, pairs)
+    np.testing.assert_array_equal(explanation[1:2].contributions.pairs, pairs[1:2])
+    assert not counts
+    alone = explainer.contributions(X[[1]], progress=False).contributions
+    np.testing.assert_array_equal(alone.pairs[0], pairs[1])
+    assert before <= after
+
+
+def test_columns_that_do_not_interact_have_errors_all_the_same():
+    explanation = limes.TabularExplainer(lambda x: 3.0 * x[:, 0] - x[:, 1], X, rng=0)(X[:1], progress=False)
+    pairs, errors = explanation.contributions.pairs[0], explanation.contributions.pair_errors[0]
+    beside = ~np.eye(5, dtype=bool)
+    assert np.abs(pairs[beside]).max() < 1e-12
+    assert (errors[beside] > 0).all()
+
+
+def test_few_calls_are_refused_with_the_number_that_is_needed():
+    explanation = of_function(calls=100, rows=X[:1])
+    with pytest.raises(InputError, match="pairs of 5 columns need 128 calls a row"):
         explanation.contributions.pairs  # noqa: B018 - computed when read
+
+
+def test_pairs_behind_a_margin_ask_no_model():
+    wide = load_diabetes(return_X_y=True)[0]
+    model = GradientBoostingClassifier(max_depth=3, n_estimators=20, random_state=0).fit(wide, Y > 140)
+    explanation = limes.TabularExplainer(model, wide).contributions(wide[:2], progress=False)
+    account = explanation.contributions
+    assert account.pair_errors.any()
+    assert not account.calls.any()
+    np.testing.assert_allclose(account.pairs.sum(axis=2), account.values, rtol=0, atol=1e-12)
+    # of two classes one is the other's mirror
+    np.testing.assert_allclose(account.pairs[..., 0], -account.pairs[..., 1], rtol=0, atol=1e-12)

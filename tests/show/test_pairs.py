@@ -79,9 +79,9 @@ def test_probabilities_are_in_percentage_points():
 
 
 def test_contributions_without_pairs_have_no_picture():
-    e = limes.TabularExplainer(lambda x: x.sum(axis=1), X.to_numpy(), rng=0)(X.to_numpy()[:1], progress=False)
-    with pytest.raises(InputError, match="pairs are exact where"):
-        e.plot.pairs()
+    text = limes.TextExplainer(lambda texts: [len(text) for text in texts])("a few words", progress=False)
+    with pytest.raises(InputError, match="of columns of a table"):
+        text.plot.pairs()
     with pytest.raises(InputError, match="max_features=0"):
         explained().plot.pairs(max_features=0)
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import roots_jacobi
@@ -61,8 +61,15 @@ _PAIRS_BLOCK, _OF_ONE_PAIRED = 64, 1e-7
 _SINGLE = 3
 
 
+# Rows, masses of edges under the laws that they have, and which of these each row has
+_Masses: TypeAlias = tuple[slice, Floats, Ints]
+
+
 class ForestExpectation(ProductExpectation):
-    """Moments of one forest under many designs."""
+    """Moments of one forest under many designs.
+
+    Contributions and pairs of a row are the same to the last bit in any call.
+    """
 
     columns: int  # number of columns d
     constant: Floats  # (k,), sum of the trees that are one leaf
@@ -199,10 +206,7 @@ class ForestExpectation(ProductExpectation):
         return means
 
     def contributions(self, family: ProductFamily, x: Floats, cells: Ints) -> tuple[Floats, Floats]:
-        """E_w f (n, k), and contributions, those of values alone, and last, (n, 3, d, k), at rows (n, d).
-
-        The numbers of a row are the same to the last bit in any call.
-        """
+        """E_w f (n, k), and contributions, those of values alone, and last, (n, 3, d, k), at rows (n, d)."""
         base = np.zeros((len(x), self.outputs))
         sums = np.zeros((len(x), 3, self.columns, self.outputs))
         for some, masses, laws in self._masses_at(family, x, cells, by_cell=True):
@@ -210,10 +214,7 @@ class ForestExpectation(ProductExpectation):
         return base + self.constant + np.reshape(self._form.intercept, -1), sums
 
     def pairs(self, family: ProductFamily, x: Floats, cells: Ints) -> Floats:
-        """Shapley interaction indices of pairs of columns at rows (n, d): (n, d, d, k), 0 on the diagonal.
-
-        The numbers of a row are the same to the last bit in any call.
-        """
+        """Shapley interaction indices of pairs of columns at rows (n, d): (n, d, d, k), 0 on the diagonal."""
         d = self.columns
         sums = np.zeros((len(x), d * (d - 1) // 2, self.outputs))
         for some, masses, laws in self._masses_at(family, x, cells, by_cell=False):
@@ -225,7 +226,7 @@ class ForestExpectation(ProductExpectation):
 
     def _masses_at(
         self, family: ProductFamily, x: Floats, cells: Ints, *, by_cell: bool
-    ) -> Iterator[tuple[slice, Floats, Ints]]:
+    ) -> Iterator[_Masses]:
         """Blocks of rows x in these cells (n, d), the masses of edges there, and the rows' laws in these.
 
         ``by_cell`` states whether masses of few rows are cell by cell: see `_cell_by_cell`.
@@ -244,9 +245,8 @@ class ForestExpectation(ProductExpectation):
                 yield some, self._edge_masses(columns, single=by_cell and len(laws) <= _SINGLE), laws
         else:
             for i in range(len(x)):
-                row = slice(i, i + 1)
                 masses = self._edge_masses(family.at(x[i]).coordinates, single=by_cell)
-                yield row, masses, np.zeros_like(cells[row])
+                yield slice(i, i + 1), masses, np.zeros_like(cells[:1])
 
     def _add_contributions(self, masses: Floats, x: Floats, cells: Ints, base: Floats, sums: Floats) -> None:
         codes, places, passes = cells.astype(np.uint32), self.places(x), self.passes

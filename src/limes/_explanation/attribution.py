@@ -37,8 +37,8 @@ CONTRIBUTION_AXES: Mapping[str, str] = {
     **dict.fromkeys(("base_values", "base_errors"), "nk"),
     **dict.fromkeys(("calls", "row_converged"), "n"),
 }
-# Those of pairs, which are computed when they are first read
-PAIR_AXES: Mapping[str, str] = dict.fromkeys(("pairs", "pair_errors"), "nddk")
+# Those of pairs, where these are stored
+PAIR_AXES: Mapping[str, str] = dict.fromkeys(("known_pairs", "known_pair_errors"), "nddk")
 COEFFICIENT_AXES: Mapping[str, str] = {
     **dict.fromkeys(("values", "standard_errors", "shares", "share_errors"), "ndk"),
     **dict.fromkeys(("intercepts", "surrogate_predictions", "fidelity"), "nk"),
@@ -185,46 +185,6 @@ def _are_accurate(computed: RowContributions, accuracy: Tolerance | None) -> Boo
     return accuracy.with_base(computed.values, computed.errors, computed.base_errors) <= 1.0
 
 
-class _LateField:
-    """A field that is stored beside the others, and may be computed when it is first read."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __set__(self, owner: Any, value: Any) -> None:
-        vars(owner)[self._name] = value
-
-
-class _PairsField(_LateField):
-    """Pairs of contributions, and their errors: the explanation's fit computes both when one is first read.
-
-    What was computed stays out of the fields: only pairs that were asked for are stored.
-    """
-
-    def __get__(self, account: Any, owner: type) -> Any:
-        if account is None:
-            return None  # the default of the dataclass
-        state = vars(account)
-        if state[self._name] is not None:
-            return state[self._name]
-        key = f"_{self._name}"
-        if key not in state:
-            fit = None if account.explanation is None else account.explanation.fit
-            if fit is None:
-                raise InputError(
-                    "pairs of contributions are not stored here, and there is no explainer to compute them: "
-                    "read them from the explanation that an explainer returned, or store them with "
-                    "to_json(pairs=True)"
-                )
-            halves, errors = fit.pairs()
-            diagonal = np.arange(halves.shape[1])
-            halves[:, diagonal, diagonal] += account.values
-            for each in (halves, errors):
-                each.flags.writeable = False
-            state["_pairs"], state["_pair_errors"] = halves, errors
-        return state[key]
-
-
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Contributions(Attributions):
     """Shapley values of the features at n rows: ``base_values`` + Σ_j ``values`` = the model's prediction.
@@ -270,14 +230,6 @@ class Contributions(Attributions):
     row_converged : (n,)
         Whether a row is exact, or its errors and that of its base are within ``tolerance=``; without one
         1.5 % of the largest contribution to each output.
-    pairs : (n, d, d) or (n, d, d, k)
-        Which columns act together, computed when it is first read: with the Shapley interaction index
-        φ_ij = ∫₀¹ ∂β_j(t | i) dt, what column j adds more where i is kept than where it is drawn, pairs have
-        φ_ij / 2 at (i, j) and at (j, i), and the diagonal what is left of φ_i, φ_i - ½ Σ_j φ_ij. The rows add
-        up to ``values``, the whole to the prediction less the base. A selection of features keeps the pairs
-        of these, and their diagonal as it is. Exact where the contributions are.
-    pair_errors : as ``pairs``
-        Standard errors of the pairs, 0 where exact.
 
     Raises
     ------
@@ -302,8 +254,6 @@ class Contributions(Attributions):
     >>> account = explanation.contributions
     >>> bool(np.isclose(account.base_values + account.values.sum(axis=1), explanation.predictions).all())
     True
-    >>> bool(np.isclose(account.pairs.sum(axis=2), account.values).all())
-    True
     """
 
     kind = "contributions"
@@ -313,8 +263,9 @@ class Contributions(Attributions):
     base_errors: Floats
     alone: Floats
     last: Floats
-    pairs: Floats = _PairsField()  # type: ignore[assignment]
-    pair_errors: Floats = _PairsField()  # type: ignore[assignment]
+    # where pairs were stored: `pairs` computes others
+    known_pairs: Floats | None = None
+    known_pair_errors: Floats | None = None
 
     @classmethod
     def of_rows(
@@ -355,6 +306,61 @@ class Contributions(Attributions):
         """What the base and the values add up to, (n,) or (n, k): the model's predictions."""
         return self.explanation.predictions
 
+    @property
+    def pairs(self) -> Floats:
+        """Which columns act together, (n, d, d) or (n, d, d, k), computed when it is first read.
+
+        With the Shapley interaction index φ_ij = ∫₀¹ (β_j(t | i kept) - β_j(t | i drawn)) dt, pairs have
+        φ_ij / 2 at (i, j) and at (j, i), and the diagonal what is left of the contribution, φ_i - ½ Σ_j φ_ij.
+        The rows add up to ``values``, the whole to the prediction less the base. A selection of features
+        keeps the pairs of these, and their diagonal as it is. They are exact where the contributions of a
+        table are; else they are estimated from at most another ``max_calls`` calls a row. An InputError is
+        raised of texts, images and series, which have none, and in explanations from files that were
+        written without ``to_json(pairs=True)``.
+
+        Examples
+        --------
+        >>> import limes
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> explainer = limes.TabularExplainer(DecisionTreeRegressor(max_depth=3).fit(X, y), X)
+        >>> account = explainer.contributions(X[:2]).contributions
+        >>> account.pairs.shape, abs(account.pairs.sum(axis=2) - account.values).max() < 1e-9
+        ((2, 10, 10), np.True_)
+        """
+        return self._of_pairs[0]
+
+    @property
+    def pair_errors(self) -> Floats:
+        """Standard errors of ``pairs``, 0 where exact."""
+        return self._of_pairs[1]
+
+    @property
+    def _of_pairs(self) -> tuple[Floats, Floats]:
+        """Pairs and their errors; what was computed stays out of the fields, which are stored."""
+        if self.known_pairs is not None and self.known_pair_errors is not None:
+            return self.known_pairs, self.known_pair_errors
+        state = vars(self)
+        if "_pairs" not in state:
+            fit = getattr(self.explanation, "fit", None)
+            if fit is None:
+                raise InputError(
+                    "pairs of contributions are not stored here, and there is no explainer to compute them: "
+                    "read them from the explanation that an explainer returned, or store them with "
+                    "to_json(pairs=True)"
+                )
+            halves, errors = fit.pairs()
+            diagonal = np.arange(halves.shape[1])
+            halves[:, diagonal, diagonal] += self.values
+            of_both = np.hypot(errors[:, diagonal, diagonal], self.standard_errors)
+            errors[:, diagonal, diagonal] = of_both
+            for each in (halves, errors):
+                each.flags.writeable = False
+            state["_pairs"] = halves, errors
+        pairs: tuple[Floats, Floats] = state["_pairs"]
+        return pairs
+
     def at(self, rows: Sequence[int]) -> Contributions:
         """Those of rows, by position."""
         return Contributions(**{name: its[list(rows)] for name, its in self.present.items()})
@@ -366,7 +372,7 @@ class Contributions(Attributions):
 
     def with_pairs(self) -> Contributions:
         """The same with pairs among the fields."""
-        return self.changed(pairs=self.pairs, pair_errors=self.pair_errors)
+        return self.changed(known_pairs=self.pairs, known_pair_errors=self.pair_errors)
 
 
 # Contributions whose order people look at; codes of warnings that follow from contributions alone
@@ -432,6 +438,16 @@ def error_shares(values: Floats, errors: Floats) -> Floats:
     """Errors (..., m, k) as shares of the largest of contributions (..., d, k); 0 where all are 0."""
     largest = np.abs(values).max(axis=-2, keepdims=True, initial=0.0)
     return np.asarray(np.divide(errors, largest, out=np.zeros(errors.shape), where=largest > 0))
+
+
+class _LateField:
+    """A field that is stored beside the others, and may be computed when it is first read."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __set__(self, owner: Any, value: Any) -> None:
+        vars(owner)[self._name] = value
 
 
 class _FidelityField(_LateField):

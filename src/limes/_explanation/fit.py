@@ -598,8 +598,8 @@ def pairs_at(explanation: Any, rows: Sequence[int], seconds: float = 1.0) -> Flo
     account = requested(explanation, "contributions")
     stored = {} if account is None else account.stored
     several = explanation.predictions.ndim == 2
-    if stored.get("pairs") is not None:
-        pairs: Floats = stored["pairs"][list(rows)]
+    if stored.get("known_pairs") is not None:
+        pairs: Floats = stored["known_pairs"][list(rows)]
     else:
         fit = explanation.fit
         if fit is None or not rows or not fit.is_read or len(rows) * fit.pair_seconds > seconds:

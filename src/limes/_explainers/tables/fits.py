@@ -61,8 +61,9 @@ from limes._shapley.game_controls import IndependentDraws
 from limes._shapley.interventional import Interventional
 from limes._shapley.pairs import beside_diagonal, exact_pairs, pair_seconds
 from limes._shapley.permutations import ControlVariates, PermutationSampler
+from limes._shapley.sampled_pairs import PairSampler, SampledPairs
 from limes._shapley.set_sampler import SetSampler
-from limes._shapley.starts import DrawnStarts, ProductStarts
+from limes._shapley.starts import DrawnStarts, ProductStarts, Starts
 from limes._threads import LRUCache
 from limes.designs._column import SpreadColumn
 from limes.designs._marginals import BinCells
@@ -298,8 +299,11 @@ class Accounts(ABC):
 
     fit: Callable[[], Fitted]
     walks: PermutationSampler | None  # None with method="exact"
-    # contributions of single rows by walks: calls of the model are not repeated
+    x: Floats  # (n, d)
+    predictions: Floats  # (n, ...)
+    # contributions and pairs of single rows by calls of the model, which are not repeated
     _walked: dict[int, RowContributions]
+    _paired: dict[int, SampledPairs]
 
     @cached_property
     def fitted(self) -> Fitted:
@@ -355,11 +359,37 @@ class Accounts(ABC):
         place = {row: i for i, row in enumerate([*exact.tolist(), *walked.tolist()])}
         return RowContributions.joined(parts).take(np.array([place[row] for row in rows]))
 
+    @abstractmethod
+    def _starts(self, row: int) -> Starts:
+        """The law that walks at a row begin at."""
+
     def halved_pairs(self, rows: Sequence[int]) -> tuple[Floats, Floats]:
-        if not self.has_exact:
+        """Exact ones, and estimates at rows that are refused, or of all rows where none is exact."""
+        at, missing = np.asarray(rows, dtype=np.int64), [*dict.fromkeys(rows)]
+        if self.has_exact:
+            try:
+                halves = beside_diagonal(self._exact_indices(at))
+            except REFUSED:
+                if self.walks is None:
+                    raise
+                missing = [*refusals(np.unique(at), self._exact_indices)]
+            else:
+                return halves, np.zeros_like(halves)
+        if self.walks is None:
             raise InputError(NO_PAIRS)
-        halves = beside_diagonal(self._exact_indices(np.asarray(rows, dtype=np.int64)))
-        return halves, np.zeros_like(halves)
+        outputs = self.predictions.reshape(len(self.predictions), -1).shape[1]
+        halves, errors = np.zeros((2, len(at), *2 * (self.x.shape[1],), outputs))
+        exact = ~np.isin(at, missing)
+        if exact.any():
+            halves[exact] = beside_diagonal(self._exact_indices(at[exact]))
+        for i in np.flatnonzero(~exact).tolist():
+            row = int(at[i])
+            if row not in self._paired:
+                sampler = PairSampler(self.walks)
+                self._paired[row] = sampler.at(self.x[row], self._starts(row), outputs)
+            halves[i] = beside_diagonal(self._paired[row].indices[None])[0]
+            errors[i] = self._paired[row].errors
+        return halves, errors
 
     def exact_contributions(self, rows: Sequence[int]) -> RowContributions | None:
         try:
@@ -369,8 +399,8 @@ class Accounts(ABC):
 
 
 NO_PAIRS = (
-    "pairs are exact where contributions are, and these are estimated: explanation.interactions() estimates "
-    "which columns act together; of boosted trees output='margin' has exact contributions"
+    "the pairs of these contributions have no closed form, and method='exact' gives no estimates: pass "
+    "method='auto'; of boosted trees output='margin' has exact ones"
 )
 
 
@@ -404,6 +434,7 @@ class TableFits(Accounts):
     spent: Ints  # calls that each row rests on already, where one bound is set for all
     rests_on_pool: bool = True  # whether coefficients are asked for, too
     _walked: dict[int, RowContributions] = field(default_factory=dict, init=False)
+    _paired: dict[int, SampledPairs] = field(default_factory=dict, init=False)
     _fidelities: dict[int, FitNumbers] = field(default_factory=dict, init=False)
     _additive_numbers: dict[int, FitNumbers] = field(default_factory=dict, init=False)
     _additive: LRUCache[int, AdditiveFit] = field(default_factory=lambda: LRUCache(MOST_EFFECTS), init=False)
@@ -545,6 +576,9 @@ class TableFits(Accounts):
         form = self.form
         assert form is not None  # noqa: S101 - these rows were not sampled
         return exact_pairs(form.form, form.expectation, self.account(), self.x[at], self.cells[at])
+
+    def _starts(self, row: int) -> Starts:
+        return ProductStarts(self.account().at(self.x[row]))
 
     def _walked_to(self, row: int, others: ControlVariates | None, *, is_current: bool) -> RowContributions:
         assert self.walks is not None  # noqa: S101 - `Explanation`s of method="exact" have no sampled rows

@@ -19,6 +19,7 @@ from limes._shapley.exact import RowContributions
 from limes._shapley.game_controls import OccurringDraws
 from limes._shapley.interventional import Interventional
 from limes._shapley.permutations import ControlVariates, PermutationSampler
+from limes._shapley.sampled_pairs import SampledPairs
 from limes._shapley.set_sampler import SetSampler
 from limes._shapley.starts import OccurringStarts
 from limes._threads import LRUCache
@@ -60,6 +61,7 @@ class JointFits(Accounts):
     walks: PermutationSampler | None
     spent: Ints  # calls that each row rests on already, where one bound is set for all
     _walked: dict[int, RowContributions] = field(default_factory=dict, init=False)
+    _paired: dict[int, SampledPairs] = field(default_factory=dict, init=False)
     _effects: LRUCache[bytes, JointEffects] = field(
         default_factory=lambda: LRUCache(MOST_EFFECTS), init=False
     )
@@ -113,11 +115,14 @@ class JointFits(Accounts):
         assert exact is not None  # noqa: S101 - these rows were not sampled
         return exact.pairs(self.x[at], self.cells[at])
 
+    def _starts(self, row: int) -> OccurringStarts:
+        family = self.expectation.family
+        around = family.around(self.cells[row])
+        return OccurringStarts(family.rows, self.expectation.answers, around, family.omitted)
+
     def _walked_to(self, row: int, others: ControlVariates | None, *, is_current: bool) -> RowContributions:
         assert self.walks is not None  # noqa: S101 - the joint law is never exact
-        family, x = self.expectation.family, self.x[row]
-        around = family.around(self.cells[row])
-        starts = OccurringStarts(family.rows, self.expectation.answers, around, family.omitted)
+        family, x, starts = self.expectation.family, self.x[row], self._starts(row)
         spent = int(self.spent[row])
         prediction = self.predictions[row].reshape(-1)
         if self.walks.asks:
