@@ -67,6 +67,7 @@ class ForestExpectation(ProductExpectation):
     ranks: Ints  # (d,), position of the last threshold's indicator of each column
     # (column, same, lower, upper, missing, above, is_left), each (N,): see ``kernels/forest_layout.cpp``
     edges: tuple[Ints, Ints, Ints, Ints, Bools, Ints, Bools]
+    nodes: Ints  # (N,), the form's node below each edge
     splits: _kernels.Splits  # in the layout of the compiled passes, depth first
     starts: Ints  # first split of each tree with a split, and the number S of all splits
     interacting: Ints  # of each such tree the largest number of different columns on a path
@@ -193,6 +194,40 @@ class ForestExpectation(ProductExpectation):
                 masses = self._edge_masses(family.at(x[i]).coordinates)
                 self._add_contributions(masses, x[row], np.zeros_like(cells[row]), base[row], sums[row])
         return base + self.constant + np.reshape(self._form.intercept, -1), sums
+
+    def contributions_by_covers(self, x: Floats) -> tuple[Floats, Floats]:
+        """The same at rows (n, d) under the law of covers, of a form that has covers: see `cover_shares`."""
+        base = np.zeros((len(x), self.outputs))
+        sums = np.zeros((len(x), 3, self.columns, self.outputs))
+        self._add_contributions(self.cover_shares, x, np.zeros(x.shape, dtype=np.int64), base, sums)
+        return base + self.constant + np.reshape(self._form.intercept, -1), sums
+
+    @cached_property
+    def cover_shares(self) -> Floats:
+        """Of both edges below every split, the share of covers that takes them, (S, 2, 1).
+
+        It is the product over the splits of the edge's column, down to the edge, of the child's part of the
+        covers, and has the place of the probability of an interval: it is the leaf's own, and no law of the
+        table's. Where no training row came to a split, both of its children have half.
+        """
+        form, (column, same, _, _, _, above, is_left) = self._form, self.edges
+        inner = np.flatnonzero(form.feature >= 0)
+        part = np.ones(form.feature.size)
+        for child in (form.left[inner], form.right[inner]):
+            part[child] = np.divide(
+                form.covers[child],
+                form.covers[inner],
+                out=np.full(inner.size, 0.5),
+                where=form.covers[inner] > 0.0,
+            )
+        share, edge = part[self.nodes], same
+        while (edge >= 0).any():
+            share = share * np.where(edge >= 0, part[self.nodes[edge]], 1.0)
+            edge = np.where(edge >= 0, same[edge], -1)
+        below = np.flatnonzero(column >= 0)
+        shares = np.zeros((self.size, 2, 1))
+        shares[above[below], 1 - is_left[below], 0] = share[below]
+        return shares
 
     def _add_contributions(self, masses: Floats, x: Floats, cells: Ints, base: Floats, sums: Floats) -> None:
         codes = cells.astype(np.uint32)
@@ -358,7 +393,7 @@ class ForestExpectation(ProductExpectation):
         is_first[above[parent >= 0]] = same[parent >= 0] < 0
         self.columns, self.constant = form.size, value[alone].sum(axis=0)
         self.functions, self.ranks = tuple(functions), ranks
-        self.edges = (column, same, lower, upper, missing, above, is_left)
+        self.edges, self.nodes = (column, same, lower, upper, missing, above, is_left), node
         self.splits = _kernels.Splits(
             form.size,
             depth[split].astype(np.uint32),

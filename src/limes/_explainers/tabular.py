@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cache, cached_property, partial
+from importlib import import_module
 from typing import Any, Unpack
 
 import numpy as np
@@ -75,11 +76,11 @@ class TabularExplainer(Described):
         ``model.predict_proba``, the estimator itself is read.
     background
         Table or array (n, d), from which bins, frequencies and the laws inside bins are learnt. pandas,
-        polars, pyarrow, numpy, lists. The model is called with tables of the same kind, names, categories
-        and dtypes (integer columns become float64 where their perturbed values are not integers), and with
-        columns in the order in which it was fitted on them, if it knows their names. Times,
-        dates and durations are treated as numbers of days, periods and decimals as numbers; conditions
-        show them in their original form, and slopes are per day or per period.
+        polars, pyarrow, numpy, lists. None with ``law="covers"`` alone. The model is called with tables of
+        the same kind, names, categories and dtypes (integer columns become float64 where their perturbed
+        values are not integers), and with columns in the order in which it was fitted on them, if it knows
+        their names. Times, dates and durations are treated as numbers of days, periods and decimals as
+        numbers; conditions show them in their original form, and slopes are per day or per period.
     output
         None: ``predict`` of regressors, ``predict_proba`` of classifiers, membership of clusterers (1 in a
         cluster, 0 outside). "margin", "probability", a class label or cluster, or a list of these.
@@ -100,7 +101,12 @@ class TabularExplainer(Described):
         may take these for codes, and has no answer between two of them. A law that is named holds for both:
         with independent columns, inside a bin, "empirical" (the bin's own values), "truncnorm" or "uniform".
         "joint": the background's own rows, with their dependence, each weighted by the cells it changes;
-        standard errors refer to the population they were drawn from.
+        standard errors refer to the population they were drawn from. "covers": of a tree, forest or boosted
+        trees, what ``shap.TreeExplainer(model)`` and ``pred_contribs`` of boosting libraries answer. At a
+        split whose column is not known, both children count, by their numbers of training rows. It needs no
+        background, and has contributions alone: of bins, coefficients, effects and a diagnosis it has none.
+        Columns that depend on each other stand for each other, by the order of the splits. Of boosted
+        classifiers name ``output="margin"``. Its options are ``output``, ``categorical`` and ``errors``.
     categorical
         Names or positions of columns to treat as categories; text, booleans and categoricals always are, and
         columns that an encoder of the model has, whatever their numbers are (see Notes). A name is that of
@@ -192,11 +198,19 @@ class TabularExplainer(Described):
     # LIME itself draws numbers between whole ones
     _keeps_whole = True
 
+    def __new__(cls, *arguments: Any, law: Any = None, **options: Any) -> TabularExplainer:  # noqa: ARG004
+        """An explainer of another class under the law of covers, which has no rows to fit a surrogate to."""
+        if law == "covers" and cls is TabularExplainer:
+            # it is a subclass of this one, and imports it
+            kind: type[TabularExplainer] = import_module("limes._explainers.covers").CoversExplainer
+            return object.__new__(kind)
+        return object.__new__(cls)
+
     @one_blas_thread()
     def __init__(
         self,
         model: Any,
-        background: Any,
+        background: Any = None,
         *,
         output: Any = None,
         bins: Any = "quartile",
@@ -212,6 +226,11 @@ class TabularExplainer(Described):
         **options: Unpack[SamplingKeywords],
     ) -> None:
         chosen = complete(TabularExplainer, options)
+        if background is None:
+            raise InputError(
+                "background= is missing: pass the training data, or a few hundred rows of it; law='covers', "
+                "which explains trees by their own counts of training rows, alone needs none"
+            )
         automatic = isinstance(bins, str) and bins == "auto"
         passed, (model, output) = model, behind_method(model, output)
         self._background = Table.fit(background, categorical=categorical).for_model(model)

@@ -40,6 +40,7 @@ from limes._explanation.selection import (
     split_key,
 )
 from limes._explanation.view import SHAPLEY, one_line_summary
+from limes._explanation.wording import NOT_OF_COVERS
 from limes._warnings import RowWarning, of_outputs
 from limes.exceptions import InputError
 
@@ -350,6 +351,8 @@ class Explanation(Page):
         if self.fit is None:
             if self.certificates:
                 raise InputError(f"a rule has no {name}: use a TabularExplainer")
+            if self.provenance.get("law") == "covers":
+                raise InputError(NOT_OF_COVERS.format(name=name))
             if self.provenance.get("weights") == SHAPLEY:
                 raise InputError(f"an account at two levels has no {name}: explain without hierarchy=True")
             raise InputError(
@@ -430,7 +433,8 @@ class Explanation(Page):
             stored["row_warnings"] = [of_outputs(row, names) for row in stored["row_warnings"]]
         fit = None if self.fit is None else self.fit.select(positions, drops_axis=drops_axis)
         selection = type(self)(**stored, explainer=self.explainer, fit=fit)
-        if len(columns) < len(self.feature_names) or "_largest" in vars(self):
+        has_coefficients = its is not None or fit is not None
+        if has_coefficients and (len(columns) < len(self.feature_names) or "_largest" in vars(self)):
             vars(selection)["_largest"] = largest_bars(self)[rows][:, outputs]
         return selection
 

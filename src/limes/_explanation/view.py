@@ -720,8 +720,11 @@ def where_base_is(explanation: Explanation) -> str:
 
 def usual_is(explanation: Explanation) -> str:
     """Return what the base of a table's contributions is."""
-    if explanation.provenance.get("law") == "joint":
+    law = explanation.provenance.get("law")
+    if law == "joint":
         return "the model's average over the background's rows, by their likeness to this one"
+    if law == "covers":
+        return "the average of the trees over their training rows, as they count these"
     return "the model's average with other values of the columns, drawn from the background"
 
 
