@@ -13,142 +13,26 @@
 // nothing on the other side is dropped. Lists keep the order of their rows, so that a row's sums are the same bits
 // whatever rows are beside it.
 
-#include <algorithm>
-#include <array>
 #include <cstdint>
-#include <deque>
 #include <vector>
 
 #include "arrays.h"
 #include "bits.h"
 #include "joint_gains.h"
+#include "joint_segments.h"
 #include "kernels.h"
 #include "trees.h"
 
 namespace limes {
 namespace {
 
-// Splits on a path: each is a call inside the one above.
-constexpr std::size_t kDeepest = 1024;
-
-// Rows that are outside the same intervals of a path: those of `failed`.
-struct Segment {
-  std::uint64_t failed;
-  const std::uint32_t *begin, *end;
-};
-
-// Rows of one kind, explained ones or the background's, on the way down.
-class Side {
- public:
-  // x is (columns, count).
-  Side(const double* x, std::size_t count) : x_(x), count_(count), levels_(1) {
-    levels_[0].rows.resize(count);
-    for (std::size_t i = 0; i < count; ++i) levels_[0].rows[i] = static_cast<std::uint32_t>(i);
-  }
-
-  void start() {
-    const std::uint32_t* rows = levels_[0].rows.data();
-    levels_[0].segments.assign(1, {0, rows, rows + count_});
-  }
-
-  std::vector<Segment>& at(std::size_t level) { return levels_[level].segments; }
-
-  // Part the segments of a level by a node's test of the column that has this bit.
-  void part(const Trees& trees, std::size_t node, std::size_t level, std::uint64_t bit) {
-    if (levels_.size() == level + 1) levels_.emplace_back();
-    Level &now = levels_[level], &next = levels_[level + 1];
-    std::size_t count = 0;
-    for (const Segment& segment : now.segments) {
-      if (!(segment.failed & bit)) count += static_cast<std::size_t>(segment.end - segment.begin);
-    }
-    // one place more, to which a step without a branch may write
-    next.rows.resize(std::max(next.rows.size(), count + 1));
-    now.parts.clear();
-    const double* x = x_ + trees.column(node) * count_;
-    std::uint32_t* to = next.rows.data();
-    for (const Segment& segment : now.segments) {
-      if (segment.failed & bit) {
-        now.parts.push_back({segment.failed, segment.begin, segment.end, segment.end, true});
-        continue;
-      }
-      // those that go left are written upwards, the others wait
-      std::uint32_t *const begin = to, *wait = waiting(segment.end - segment.begin);
-      for (const std::uint32_t* row = segment.begin; row != segment.end; ++row) {
-        const bool left = trees.goes_left(node, x[*row]);
-        *to = *wait = *row;
-        to += left;
-        wait += !left;
-      }
-      std::uint32_t* const middle = to;
-      to = std::copy(waiting_.data(), wait, to);
-      now.parts.push_back({segment.failed, begin, middle, to, false});
-    }
-  }
-
-  // The segments below one side of the test that parted a level's.
-  void go(std::size_t level, bool left, std::uint64_t bit) {
-    std::vector<Segment>& below = levels_[level + 1].segments;
-    below.clear();
-    for (const Part& part : levels_[level].parts) {
-      if (part.whole) {
-        below.push_back({part.failed, part.begin, part.end});
-        continue;
-      }
-      const Segment sides[2] = {{part.failed, part.middle, part.end}, {part.failed, part.begin, part.middle}};
-      const Segment &in = sides[left], &out = sides[!left];
-      if (in.begin != in.end) below.push_back(in);
-      if (out.begin != out.end) below.push_back({out.failed | bit, out.begin, out.end});
-    }
-  }
-
- private:
-  struct Part {
-    std::uint64_t failed;
-    const std::uint32_t *begin, *middle, *end;
-    bool whole;
-  };
-  struct Level {
-    std::vector<std::uint32_t> rows;
-    std::vector<Segment> segments;
-    std::vector<Part> parts;
-  };
-
-  std::uint32_t* waiting(std::ptrdiff_t count) {
-    waiting_.resize(std::max(waiting_.size(), static_cast<std::size_t>(count) + 1));
-    return waiting_.data();
-  }
-
-  const double* x_;
-  std::size_t count_;
-  std::deque<Level> levels_;  // which segments point into, and which must not move
-  std::vector<std::uint32_t> waiting_;
-};
-
-// Drop the segments that meet none of the others: at each column of the path one of the two rows must be in.
-void drop(std::vector<Segment>& segments, const std::vector<Segment>& others) {
-  // most of the time some rows are in all intervals, and meet all others
-  if (std::any_of(others.begin(), others.end(), [](const Segment& other) { return other.failed == 0; })) return;
-  const auto meets_none = [&](const Segment& segment) {
-    return std::none_of(others.begin(), others.end(),
-                        [&](const Segment& other) { return (segment.failed & other.failed) == 0; });
-  };
-  segments.erase(std::remove_if(segments.begin(), segments.end(), meets_none), segments.end());
-}
-
-class Joint {
+class Joint : public JointDescent<Joint> {
  public:
   Joint(const Trees& trees, Matrix value, Matrix x, Matrix background, Matrix weights, MatrixOut base,
         Array<double, 4> sums)
-      : trees_(trees), value_(value), weights_(weights), base_(base), sums_(sums),
-        rows_(x.data(), x.shape(1)), background_(background.data(), background.shape(1)),
+      : JointDescent(trees, x, background), value_(value), weights_(weights), base_(base), sums_(sums),
         size_(background.shape(1)), outputs_(value.shape(1)), shared_(weights.shape(0) == 1),
-        bit_of_(trees.columns(), kPathColumns), total_(x.shape(1) * trees.columns() * value.shape(1)) {}
-
-  void add(std::size_t root) {
-    rows_.start();
-    background_.start();
-    go_down(root, 0);
-  }
+        total_(x.shape(1) * trees.columns() * value.shape(1)) {}
 
   void write() {
     const std::size_t columns = trees_.columns();
@@ -165,35 +49,7 @@ class Joint {
   }
 
  private:
-  void go_down(std::size_t node, std::size_t level) {
-    if (!trees_.is_split(node)) {
-      add_leaf(node, level);
-      return;
-    }
-    require(level < kDeepest, "a path has more than 1024 splits");
-    const std::size_t j = trees_.column(node);
-    const bool is_first = bit_of_[j] == kPathColumns;
-    if (is_first) {
-      require(used_ < kPathColumns, "a path has more than 64 columns");
-      column_of_[used_] = j;
-      bit_of_[j] = used_++;
-    }
-    const std::uint64_t bit = std::uint64_t{1} << bit_of_[j];
-    rows_.part(trees_, node, level, bit);
-    background_.part(trees_, node, level, bit);
-    for (const bool left : {true, false}) {
-      rows_.go(level, left, bit);
-      background_.go(level, left, bit);
-      std::vector<Segment> &rows = rows_.at(level + 1), &background = background_.at(level + 1);
-      drop(background, rows);
-      drop(rows, background);
-      if (!rows.empty()) go_down(trees_.child(node, left), level + 1);
-    }
-    if (is_first) {
-      bit_of_[j] = kPathColumns;
-      --used_;
-    }
-  }
+  friend JointDescent<Joint>;
 
   void add_leaf(std::size_t node, std::size_t level) {
     const std::vector<Segment>& background = background_.at(level);
@@ -223,12 +79,6 @@ class Joint {
     }
   }
 
-  static double sum(const Segment& segment, const double* weights) {
-    double sum = 0.0;
-    for (const std::uint32_t* row = segment.begin; row != segment.end; ++row) sum += weights[*row];
-    return sum;
-  }
-
   void add_up(std::uint64_t failed, const std::vector<Segment>& background) {
     gains_.start(failed, used_);
     for (const std::size_t g : met_) {
@@ -248,17 +98,11 @@ class Joint {
     }
   }
 
-  const Trees& trees_;
   Matrix value_, weights_;
   MatrixOut base_;
   Array<double, 4> sums_;
-  Side rows_, background_;
   std::size_t size_, outputs_;
   bool shared_;
-  // the path's columns, and the bit of each column, kPathColumns where it has none
-  std::array<std::size_t, kPathColumns> column_of_{};
-  std::vector<std::size_t> bit_of_;
-  std::size_t used_ = 0;
   // at a leaf: weights of the background's segments, those that a segment of rows meets, and gains of columns
   std::vector<double> weight_;
   std::vector<std::size_t> met_;

@@ -16,7 +16,9 @@ NB_MODULE(_kernels, module) {
   limes::add_forest_row(module);
   limes::add_forest_block(module);
   limes::add_forest_contributions(module);
+  limes::add_forest_pairs(module);
   limes::add_joint(module);
+  limes::add_joint_pairs(module);
   limes::add_tree_walks(module);
   limes::add_tree_bounds(module);
   limes::add_presence(module);

@@ -50,3 +50,20 @@ def shapley(v):
                 last.append(change)
         result.append(total)
     return np.array(result), np.array(alone), np.array(last)
+
+
+def interactions(v):
+    """Shapley interaction indices of all pairs, (d, d, k), 0 on the diagonal."""
+    d = v.ndim
+    pairs = np.zeros((d, d, *np.shape(v[(0,) * d])))
+    for i, j in itertools.combinations(range(d), 2):
+        for others in itertools.product((0, 1), repeat=d - 2):
+            size = sum(others)
+            share = factorial(size) * factorial(d - 2 - size) / factorial(d - 1)
+            before, between, after = others[:i], others[i : j - 1], others[j - 1 :]
+            four = {
+                (a, b): v[(*before, a, *between, b, *after)] for a, b in itertools.product((0, 1), repeat=2)
+            }
+            pairs[i, j] += share * (four[1, 1] - four[1, 0] - four[0, 1] + four[0, 0])
+        pairs[j, i] = pairs[i, j]
+    return pairs

@@ -116,8 +116,21 @@ def shapley_values(game, d):
     return game(frozenset()), sums
 
 
-def covers_contributions(trees, covers, row):
-    """Those of v(S): at a split whose column is not in S both children count, by their covers."""
+def shapley_indices(game, d):
+    """Interaction indices of a game of sets of d columns, (d, d, k)."""
+    indices = np.zeros((d, d, len(game(frozenset()))))
+    for i, j in combinations(range(d), 2):
+        others = [each for each in range(d) if each not in (i, j)]
+        for size in range(d - 1):
+            for chosen in map(frozenset, combinations(others, size)):
+                change = game(chosen | {i, j}) - game(chosen | {i}) - game(chosen | {j}) + game(chosen)
+                indices[i, j] += change / ((d - 1) * comb(d - 2, size))
+        indices[j, i] = indices[i, j]
+    return indices
+
+
+def covers_game(trees, covers, row):
+    """v(S): at a split whose column is not in S both children count, by their covers."""
 
     def value(node, kept):
         j = trees.feature[node]
@@ -129,22 +142,26 @@ def covers_contributions(trees, covers, row):
         parts = [covers[child] / covers[node] if covers[node] > 0 else 0.5 for child in children]
         return parts[0] * value(children[0], kept) + parts[1] * value(children[1], kept)
 
-    return shapley_values(cache(lambda kept: sum(value(root, kept) for root in trees.roots)), row.size)
+    return cache(lambda kept: sum(value(root, kept) for root in trees.roots))
 
 
-def joint_contributions(trees, row, background, weights):
-    """Those of v(S) = Σ_b w_b f(row_S, b_rest), by the forest's values at mixed rows."""
+def joint_game(trees, row, background, weights):
+    """v(S) = Σ_b w_b f(row_S, b_rest), by the forest's values at mixed rows."""
 
     @cache
     def game(kept):
         mixed = np.where(np.isin(np.arange(row.size), [*kept]), row, background)
         return weights @ np.array([trees.predict(each) for each in mixed])
 
-    return shapley_values(game, row.size)
+    return game
 
 
-def forest_contributions(splits, leaves, masses, inside, cells):
-    """Those of v(S) = E_w[f | x_S = row_S], leaf by leaf.
+def joint_contributions(trees, row, background, weights):
+    return shapley_values(joint_game(trees, row, background, weights), row.size)
+
+
+def forest_game(splits, leaves, masses, inside, cells):
+    """v(S) = E_w[f | x_S = row_S], leaf by leaf.
 
     ``masses`` (S, 2, W) are the probabilities of edges' intervals by the row's cell, ``inside`` (S, 2) states
     whether the row is in them.
@@ -162,7 +179,11 @@ def forest_contributions(splits, leaves, masses, inside, cells):
             value += np.prod(chances) * leaves[s, where]
         return value
 
-    return shapley_values(game, cells.size)
+    return game
+
+
+def forest_contributions(splits, leaves, masses, inside, cells):
+    return shapley_values(forest_game(splits, leaves, masses, inside, cells), cells.size)
 
 
 def _edges_above(splits, s, where):

@@ -132,6 +132,23 @@ def add_contributions(
     /,
 ) -> None: ...
 
+# forest_pairs.cpp
+def add_forest_pairs(
+    splits: Splits,
+    intervals: Intervals,
+    masses: Floats,
+    cells: Places,
+    places: Places,
+    members: Bools,
+    first: Ints,
+    trees: Places,
+    t: Floats,
+    weights: Floats,
+    pairs: Floats,
+    only: str,
+    /,
+) -> None: ...
+
 # joint_contributions.cpp
 def add_joint_contributions(
     trees: Trees,
@@ -143,6 +160,19 @@ def add_joint_contributions(
     weights: Floats,
     base: Floats,
     sums: Floats,
+    /,
+) -> None: ...
+
+# joint_pairs.cpp
+def add_joint_pairs(
+    trees: Trees,
+    value: Floats,
+    first: int,
+    last: int,
+    x: Floats,
+    background: Floats,
+    weights: Floats,
+    pairs: Floats,
     /,
 ) -> None: ...
 

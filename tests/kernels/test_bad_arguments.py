@@ -159,6 +159,15 @@ def calls(rng):
             *(np.zeros((0, 5), np.bool_), np.full(3, -1), np.arange(routed.trees, dtype=np.uint32)),
             *(rng.random((4, 2)), rng.random((3, 4)), np.zeros((5, 1)), np.zeros((5, 3, 3, 1)), ""),
         ],
+        "add_forest_pairs": [
+            *(routed.splits, routed.intervals, rng.random((len(routed.leaves), 2, 4)), codes, codes.copy()),
+            *(np.zeros((0, 5), np.bool_), np.full(3, -1), np.arange(routed.trees, dtype=np.uint32)),
+            *(rng.random((4, 2)), rng.random(4), np.zeros((5, 3, 1)), ""),
+        ],
+        "add_joint_pairs": [
+            *(kernels.Trees(*nodes_of(trees)), trees.value, 0, 3, rng.normal(size=(3, 5))),
+            *(rng.normal(size=(3, 6)), weights, np.zeros((5, 3, 3, 1))),
+        ],
         "add_joint_contributions": [
             *(kernels.Trees(*nodes_of(trees)), trees.value, 0, 3, rng.normal(size=(3, 5))),
             *(rng.normal(size=(3, 6)), weights, np.zeros((5, 1)), np.zeros((5, 3, 3, 1))),

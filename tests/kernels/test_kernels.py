@@ -271,6 +271,54 @@ def test_contributions_of_a_forest_leaf_by_leaf(nodes, outputs):
             close(sums[i], expected[1])
 
 
+@pytest.mark.parametrize("nodes", [4, 8])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_pairs_of_a_forest_leaf_by_leaf(nodes, outputs):
+    rng, columns, width = np.random.default_rng(nodes + outputs), 4, 5
+    routed = Routed(rng, columns, outputs)
+    x = np.where(rng.random((70, columns)) < 0.1, np.nan, rng.integers(-4, 5, (70, columns)) / 2.0)
+    masses = rng.uniform(0.1, 1.0, (len(routed.leaves), 2, width))
+    cells = rng.integers(0, width, x.shape).astype(np.uint32)
+    inner, shares = np.polynomial.legendre.leggauss(nodes)
+    t, weights = 0.5 * np.stack([1 + inner, 1 - inner], axis=1), 0.5 * shares
+    members, first = np.zeros((0, 70), np.bool_), np.full(columns, -1)
+    by_set = {}
+    for only in kernels.instructions():
+        pairs = np.zeros((70, 6, outputs))
+        for trees in np.array_split(np.arange(routed.trees, dtype=np.uint32), 2):
+            kernels.add_forest_pairs(
+                *(routed.splits, routed.intervals, masses, cells, routed.places_of(x), members, first, trees),
+                *(t, weights, pairs, only),
+            )
+        by_set[only] = pairs
+    for i in (0, 1, 31, 32, 69):
+        game = plain.forest_game(routed.places, routed.leaves, masses, routed.inside(x[i]), cells[i])
+        expected = plain.shapley_indices(game, columns)[np.tril_indices(columns, -1)]
+        for pairs in by_set.values():
+            close(pairs[i], expected)
+    assert len({pairs.tobytes() for pairs in by_set.values()}) == 1
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("codes", [0, 5])
+def test_joint_pairs_coalition_by_coalition(outputs, codes):
+    rng = np.random.default_rng(outputs)
+    trees = plain.Trees.random(rng, 5, 6, 4, outputs, codes=codes)
+    x, background = np.where(rng.random((2, 9, 4)) < 0.1, np.nan, rng.integers(-4, 6, (2, 9, 4)) / 2.0)
+    x[0] = background[3]
+    weights = rng.random((9, 9))
+    of_columns = [np.ascontiguousarray(rows.T) for rows in (x, background)]
+    pairs, shared = np.zeros((2, 9, 4, 4, outputs))
+    for first, end in ((0, 2), (2, 5)):
+        both = kernels.Trees(*nodes_of(trees)), trees.value, first, end, *of_columns
+        kernels.add_joint_pairs(*both, weights, pairs)
+        kernels.add_joint_pairs(*both, weights[:1], shared)
+    for i in range(9):
+        for its, weight in ((pairs, weights[i]), (shared, weights[0])):
+            game = plain.joint_game(trees, x[i], background, weight)
+            close(its[i], plain.shapley_indices(game, 4))
+
+
 def joint_contributions(trees, x, background, weights, runs=((0, None),)):
     """Base and sums of rows x against a background."""
     last, outputs = len(trees.roots), trees.value.shape[1]

@@ -74,9 +74,12 @@ def test_contributions_are_shapley_values_of_the_game(outputs, depth, columns, c
     if codes:
         x[:, 0] = rng.integers(0, codes + 1, 3)
     x[rng.random(x.shape) < 0.2] = np.nan
-    account = Covers(forest_of(nodes, covers, columns)).contributions(x)
+    law = Covers(forest_of(nodes, covers, columns))
+    account, pairs = law.contributions(x), law.pairs(x)
     for i, row in enumerate(x):
-        base, sums = plain.covers_contributions(nodes, covers, row)
+        game = plain.covers_game(nodes, covers, row)
+        base, sums = plain.shapley_values(game, columns)
+        np.testing.assert_allclose(pairs[i], plain.shapley_indices(game, columns), rtol=0, atol=1e-11)
         np.testing.assert_allclose(account.base[i], base + 0.5, rtol=0, atol=1e-12)
         for its, expected in zip((account.values, account.alone, account.last), sums, strict=True):
             np.testing.assert_allclose(its[i], expected, rtol=0, atol=1e-11)
@@ -239,7 +242,7 @@ def test_catboost_trees_of_other_shapes_have_the_values_of_the_definition():
         value=form.value.reshape(-1, 1),
     )
     for i in range(5):
-        base, sums = plain.covers_contributions(nodes, form.covers, X[i])
+        base, sums = plain.shapley_values(plain.covers_game(nodes, form.covers, X[i]), form.size)
         np.testing.assert_allclose(account.base[i], base + form.intercept, rtol=0, atol=1e-12)
         np.testing.assert_allclose(account.values[i], sums[0], rtol=0, atol=1e-12)
     np.testing.assert_allclose(
@@ -301,7 +304,7 @@ def test_categories_of_scikit_learn():
     )
     account = Covers(form).contributions(table.matrix[:6])
     for i in range(6):
-        _, sums = plain.covers_contributions(nodes, form.covers, table.matrix[i])
+        _, sums = plain.shapley_values(plain.covers_game(nodes, form.covers, table.matrix[i]), form.size)
         np.testing.assert_allclose(account.values[i], sums[0], rtol=0, atol=1e-11)
 
 
@@ -331,7 +334,7 @@ def test_pipelines_keep_the_covers_and_players_are_the_users_columns():
     assert np.array_equal(form.feature >= 0, tree.children_left >= 0)
     assert np.array_equal(form.feature[form.feature >= 0], source[tree.feature[tree.feature >= 0]])
     for row in x[:5]:
-        _, sums = plain.covers_contributions(nodes, form.covers, row)
+        _, sums = plain.shapley_values(plain.covers_game(nodes, form.covers, row), form.size)
         np.testing.assert_allclose(Covers(form).contributions(row[None]).values[0], sums[0], atol=1e-12)
 
 

@@ -10,7 +10,7 @@ and E_w f is the same with means alone. Only the contrast itself loses digits by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import prod
 from typing import NamedTuple
 
@@ -22,12 +22,14 @@ from limes._functions import Function
 from limes._kernels import add_node_products
 from limes.designs._column import Column, IndicatorColumn
 from limes.designs._marginals import Marginal
-from limes.designs._product import ProductFamily, Rows
+from limes.designs._product import KeptRows, ProductFamily, Rows
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._base import Reducible, Sum, SumOfProducts
 
 # Patterns x terms multiplied at once: 32 MB of float64 for each of four arrays
 _BLOCK = 4_000_000
+# Means of columns x nodes x terms that pairs are computed from at once: they stay in the cache
+_PAIRS_BLOCK = 1 << 16
 # Terms that the kernel adds up at once
 _KERNEL_BLOCK = 256
 
@@ -67,6 +69,34 @@ class ExactExpectation(ProductExpectation):
             mean, contrast = _COMBINE[type(self._reduced)](self._reduced, columns, len(rows))
             return Moments.exact(mean, contrast * aligned(variance, contrast), designs=(len(rows),))
 
+    def pairs(self, rows: KeptRows, weights: Floats) -> Floats:
+        """Σ_t weights[t] ∂_i∂_j E f of sums of products, (n, d, d, k): symmetric, 0 on the diagonal.
+
+        Rows are n · T designs, those of a row side by side.
+        """
+        form = self._reduced
+        assert isinstance(form, SumOfProducts)  # noqa: S101 - columns of a sum do not interact
+        read = [j for j, function in enumerate(form.functions) if function is not None]
+        coef = form.coef.reshape(len(form.coef), -1)
+        n, d, count = len(rows) // weights.size, len(rows.columns), weights.size
+        pairs = np.zeros((n, d, d, coef.shape[1]))
+        each = [self._functionals(j, function, rows) for j, function in enumerate(form.functions) if function]
+        # rows one after the other, whatever their number
+        step = max(1, _PAIRS_BLOCK // (count * max(1, len(read))))
+        for row in range(n):
+            laws = rows.index[row * count : (row + 1) * count]
+            for start in range(0, len(coef), step):
+                some = slice(start, start + step)
+                means, contrasts = (
+                    np.stack(
+                        [numbers[which][laws[:, j], some] for j, numbers in zip(read, each, strict=True)]
+                    )
+                    for which in (0, 1)
+                )
+                for i, j, products in products_of_pairs(means, contrasts):
+                    pairs[row, read[i], read[j]] += (weights @ products) @ coef[some]
+        return np.asarray(pairs + pairs.swapaxes(1, 2))
+
     def _functionals(self, j: int, function: Function, rows: Rows) -> tuple[Floats, Floats]:
         column = rows.columns[j]
         entry = self._tables.get(j)
@@ -87,6 +117,21 @@ class ExactExpectation(ProductExpectation):
             entry = self._sides[j] = law, inside, outside, contrast
         _, inside, outside, contrast = entry
         return column.inclusion[:, None] * inside + column.exclusion[:, None] * outside, contrast
+
+
+def products_of_pairs(means: Floats, changes: Floats) -> Iterator[tuple[int, int, Floats]]:
+    """Of factors (F, ...) the pairs i < j, and both changes times the means of all other factors."""
+    count = len(means)
+    after = np.ones_like(means)
+    np.cumprod(means[:0:-1], axis=0, out=after[-2::-1])
+    before = np.ones_like(means[0])
+    for i in range(count):
+        # no division: a mean may be 0
+        between = before * changes[i]
+        for j in range(i + 1, count):
+            yield i, j, between * changes[j] * after[j]
+            between = between * means[j]
+        before = before * means[i]
 
 
 def _finite(values: Floats, j: int) -> Floats:

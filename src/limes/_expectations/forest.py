@@ -13,13 +13,13 @@ row only through the law of its column, which under bin weights is decided by th
 one table of splits × cells. Under smooth weights and for slopes every row has its own laws, and the pass
 computes the numbers on the way. Means given every cell of every column come out of another pass, at about 1.6
 times the cost: ``kernels/forest_effects.h``; contributions (``_shapley/exact.py``) take another again, in
-which columns keep the row's value with probability t: ``kernels/forest_contributions.h``. The passes are
-compiled: ``kernels/forest_*``.
+which columns keep the row's value with probability t: ``kernels/forest_contributions.h``; pairs of columns
+(``_shapley/pairs.py``) one more: ``kernels/forest_pairs.h``. The passes are compiled: ``kernels/forest_*``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
@@ -55,6 +55,8 @@ _OF_ONE_SPLIT, _OF_ONE_CONTRIBUTION = 12e-9, 5e-8
 _RUNS = 8
 # Rows of one call for contributions, and splits whose contributions are added up before they join the others
 _CONTRIBUTIONS_BLOCK, _SPLITS_TOGETHER = 128, 16_384
+# Rows of one call for pairs, and seconds that a split of one row takes, measured
+_PAIRS_BLOCK, _OF_ONE_PAIRED = 64, 1e-7
 
 
 class ForestExpectation(ProductExpectation):
@@ -180,20 +182,44 @@ class ForestExpectation(ProductExpectation):
         """
         base = np.zeros((len(x), self.outputs))
         sums = np.zeros((len(x), 3, self.columns, self.outputs))
+        for some, masses, laws in self._masses_at(family, x, cells):
+            self._add_contributions(masses, x[some], laws, base[some], sums[some])
+        return base + self.constant + np.reshape(self._form.intercept, -1), sums
+
+    def pairs(self, family: ProductFamily, x: Floats, cells: Ints) -> Floats:
+        """Shapley interaction indices of pairs of columns at rows (n, d): (n, d, d, k), 0 on the diagonal.
+
+        The numbers of a row are the same to the last bit in any call.
+        """
+        return self._pairs_at(x, self._masses_at(family, x, cells))
+
+    def _pairs_at(self, x: Floats, blocks: Iterable[tuple[slice, Floats, Ints]]) -> Floats:
+        """Pairs by blocks of rows, with the masses of edges there, and the rows' laws in these."""
+        d = self.columns
+        sums = np.zeros((len(x), d * (d - 1) // 2, self.outputs))
+        for some, masses, laws in blocks:
+            self._add_pairs(masses, x[some], laws, sums[some])
+        first, second = np.tril_indices(d, -1)
+        pairs = np.zeros((len(x), d, d, self.outputs))
+        pairs[:, first, second] = pairs[:, second, first] = sums
+        return pairs
+
+    def _masses_at(
+        self, family: ProductFamily, x: Floats, cells: Ints
+    ) -> Iterator[tuple[slice, Floats, Ints]]:
+        """Blocks of rows x in these cells (n, d), the masses of edges there, and the rows' laws in these."""
         if self.shares_tables(family):
             masses = self._masses.get(family, lambda: self._edge_masses(family.columns), lambda m: m.nbytes)
-            self._add_contributions(masses, x, cells, base, sums)
+            yield slice(0, len(x)), masses, cells
         elif family.by_cell:
             for start in range(0, len(x), _CONTRIBUTIONS_BLOCK):
                 some = slice(start, start + _CONTRIBUTIONS_BLOCK)
                 columns, laws = _occurring(family, cells[some])
-                self._add_contributions(self._edge_masses(columns), x[some], laws, base[some], sums[some])
+                yield some, self._edge_masses(columns), laws
         else:
             for i in range(len(x)):
                 row = slice(i, i + 1)
-                masses = self._edge_masses(family.at(x[i]).coordinates)
-                self._add_contributions(masses, x[row], np.zeros_like(cells[row]), base[row], sums[row])
-        return base + self.constant + np.reshape(self._form.intercept, -1), sums
+                yield row, self._edge_masses(family.at(x[i]).coordinates), np.zeros_like(cells[row])
 
     def contributions_by_covers(self, x: Floats) -> tuple[Floats, Floats]:
         """The same at rows (n, d) under the law of covers, of a form that has covers: see `cover_shares`."""
@@ -201,6 +227,10 @@ class ForestExpectation(ProductExpectation):
         sums = np.zeros((len(x), 3, self.columns, self.outputs))
         self._add_contributions(self.cover_shares, x, np.zeros(x.shape, dtype=np.int64), base, sums)
         return base + self.constant + np.reshape(self._form.intercept, -1), sums
+
+    def pairs_by_covers(self, x: Floats) -> Floats:
+        """The same of pairs."""
+        return self._pairs_at(x, [(slice(0, len(x)), self.cover_shares, np.zeros(x.shape, dtype=np.int64))])
 
     @cached_property
     def cover_shares(self) -> Floats:
@@ -269,6 +299,31 @@ class ForestExpectation(ProductExpectation):
         for of_base, of_sums in parts:
             base += of_base
             sums += of_sums
+
+    def _add_pairs(self, masses: Floats, x: Floats, cells: Ints, sums: Floats) -> None:
+        codes, places, passes = cells.astype(np.uint32), self.places(x), self.pair_passes
+
+        def add(rows: slice, which: int, sums: Floats) -> None:
+            members, first = self.members(x[rows])
+            numbers = masses, codes[rows], places[rows], members, first, *passes[which]
+            _kernels.add_forest_pairs(self.splits, self.intervals, *numbers, sums, "")
+
+        blocks = [slice(start, start + _PAIRS_BLOCK) for start in range(0, len(x), _PAIRS_BLOCK)]
+        if len(blocks) > 1:
+
+            def block(b: int) -> None:
+                for which in range(len(passes)):
+                    add(blocks[b], which, sums[blocks[b]])
+
+            in_threads(block, range(len(blocks)))
+            return
+        # few rows are shared by trees, and added up in the same order
+        parts = [np.zeros_like(sums) for _ in passes]
+        work = sum(int(np.diff(self.starts)[trees].sum()) for trees, _, _ in passes)
+        seconds = _OF_ONE_PAIRED * len(x) * work
+        in_threads(lambda which: add(slice(None), which, parts[which]), range(len(passes)), seconds)
+        for part in parts:
+            sums += part
 
     def _edge_masses(self, columns: Sequence[Column]) -> Floats:
         """P(x in the interval of an edge) of both edges below every split, for each law: (S, 2, V)."""
@@ -464,23 +519,34 @@ class ForestExpectation(ProductExpectation):
         return np.concatenate(parts), first
 
     @cached_property
+    def pair_passes(self) -> list[tuple[Places, Floats, Floats]]:
+        """Trees, nodes t (T, 2) and weights (T,) of passes that add up to the pairs."""
+        # n nodes are exact up to degree 2n - 1, and pairs of c columns have degree c - 2
+        return self._passes_by(self.interacting // 2, _legendre)
+
+    @cached_property
     def passes(self) -> list[tuple[Places, Floats, Floats]]:
         """Trees, nodes t (T, 2) and weights (3, T) of passes that add up to the contributions.
 
         Trees of few columns need few nodes; the kernel takes 4 or 8 at once, of many trees or few.
         """
         # n nodes with both ends are exact up to degree 2n - 3, and c columns have degree c - 1
-        needed = (self.interacting + 3) // 2
+        return self._passes_by((self.interacting + 3) // 2, _lobatto)
+
+    def _passes_by(
+        self, needed: Ints, rule: Callable[[int], tuple[Floats, Floats]]
+    ) -> list[tuple[Places, Floats, Floats]]:
+        """Passes by a quadrature that has the nodes that each tree needs, or more."""
         nodes = np.where(needed <= 4, 4, 8 * -(-needed // 8))
         passes = []
         for count in np.unique(nodes).tolist():
             trees = np.flatnonzero(nodes == count)
-            t, weights = _lobatto(count)
+            t, weights = rule(count)
             ends = np.cumsum(np.diff(self.starts)[trees]) // _SPLITS_TOGETHER
             for run in np.split(trees.astype(np.uint32), 1 + np.flatnonzero(np.diff(ends))):
                 for first in range(0, count, 8):
                     at = slice(first, first + 8)
-                    passes.append((run, t[at], np.ascontiguousarray(weights[:, at])))
+                    passes.append((run, t[at], np.ascontiguousarray(weights[..., at])))
         return passes
 
 
@@ -512,6 +578,12 @@ def _lobatto(count: int) -> tuple[Floats, Floats]:
     weights[0, [0, -1]] = 1.0 / (count * (count - 1))
     weights[1, 0] = weights[2, -1] = 1.0
     return np.concatenate([ends[:1], 0.5 * np.stack([1.0 + x, 1.0 - x], axis=1), ends[1:]]), weights
+
+
+def _legendre(count: int) -> tuple[Floats, Floats]:
+    """Nodes t and 1 - t (T, 2) of a quadrature without ends, and its weights, (T,)."""
+    x, weights = np.polynomial.legendre.leggauss(count)
+    return 0.5 * np.stack([1.0 + x, 1.0 - x], axis=1), 0.5 * weights
 
 
 def _runs(starts: Ints, count: int) -> list[tuple[int, int]]:

@@ -376,7 +376,7 @@ class _KeptMargin(_Margin):
         else:
             self.values = np.reshape([f.loading[:, 0] @ f.function(column.x) for f, column in pairs], shape)
         self.laws = np.reshape([column.law for _, column in pairs], shape).astype(np.int64)
-        self.point, self.t = rows.point, rows.shares
+        self.point, self.t = rows.point, rows.shares_of([factor.place for factor in self.factors])
         if not np.isfinite(self.values).all():
             raise ModelError("the margin has no finite value at a row")
 
@@ -389,7 +389,7 @@ class _KeptMargin(_Margin):
         """
         kept = np.multiply.outer(self.values, exponents)
         drawn = np.reshape([log[law] for log, law in zip(log_means, self.laws, strict=True)], kept.shape)
-        return mixed_logs(kept, drawn, self.t[pairs], self.point[pairs])
+        return mixed_logs(kept, drawn, self.t[:, pairs], self.point[pairs])
 
     @cached_property
     def logs(self) -> tuple[Floats, Floats]:
@@ -584,7 +584,7 @@ class _KeptPairs(NamedTuple):
         rule, margin = self.rule, self.margin
         point = margin.point[pairs]
         log = margin.logs[0][:, pairs, self.tilt]
-        shares = margin.t[pairs] * np.exp(rule.offsets - log)[:, :, None]
+        shares = margin.t[:, pairs] * np.exp(rule.offsets - log)[:, :, None]
         total, contrast = rule.products.kept(
             lambda some: rule.waves(margin.values[:, some]), margin.laws[:, point], point, shares
         )

@@ -222,7 +222,8 @@ class _KeptClasses(_Classes):
     def __init__(self, drawn: _Classes, rows: KeptRows) -> None:
         self._drawn, self.margins, self.columns = drawn, drawn.margins, drawn.columns
         self.x = [rows.alone[column.place].x for column in self.columns]
-        self.point, self.t = rows.point, rows.shares
+        self.point = rows.point
+        self.t = rows.shares_of([column.place for column in self.columns])
         self.laws = [rows.alone[column.place].law for column in self.columns]
         shape = len(self.columns), rows.alone[0].x.size, len(_EXPONENTS)
         pairs = zip(self.columns, self.x, strict=True)
@@ -357,7 +358,7 @@ class _Rule:
         laws = np.reshape([law[point] for law in classes.laws], (len(self._logs), rows.size))
         means = classes.levels[:, rows, self._tilt]
         scales = np.reshape([log[law] for log, law in zip(self._logs, laws, strict=True)], laws.shape)
-        shares = classes.t[rows] * np.exp(scales - means)[:, :, None]
+        shares = classes.t[:, rows] * np.exp(scales - means)[:, :, None]
 
         def waves(some: Ints) -> list[Complexes]:
             columns = zip(self._columns, classes.x, classes.laws, self._logs, strict=True)

@@ -220,15 +220,15 @@ class _KeptNetwork(_Network):
         shape = len(factors), len(rows)
         laws = np.reshape([column.law[rows.point] for column in columns], shape)
         waves = [(wave, column.x) for wave, column in zip(self.drawn.waves, columns, strict=True)]
-        shares = np.broadcast_to(rows.shares, (*shape, 2))
+        shares = rows.shares_of([factor.place for factor in factors])
         mean, changes = self.products.kept(
             lambda some: [wave(x[some]).T for wave, x in waves], laws, rows.point, shares
         )
         contrast = np.zeros((*index.shape, mean.shape[1]))
         contrast[:, [factor.place for factor in factors]] = changes
         mean += self.constant
-        t = rows.shares[:, :, None]
-        for (place, of_mean, _), factor, column, law in zip(self.lines, factors, columns, laws, strict=False):
+        its = zip(self.lines, factors, columns, laws, shares[..., None], strict=False)
+        for (place, of_mean, _), factor, column, law, t in its:
             kept = (factor.function(column.x).T @ (factor.loading @ self.slopes))[rows.point]
             mean += t[:, 0] * kept + t[:, 1] * of_mean[law]
             contrast[:, place] += kept - of_mean[law]

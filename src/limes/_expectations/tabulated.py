@@ -115,12 +115,12 @@ class NodeGroups:
 def mixed_logs(kept: Floats, drawn: Floats, t: Floats, point: Ints) -> tuple[Floats, Floats]:
     """Logs of q = t e^kept + (1 - t) e^drawn, and (e^kept - e^drawn) / q, (..., n, E) each.
 
-    ``kept`` and ``drawn`` (..., U, E) are those of points, ``point`` (n,) each row's, and ``t`` (n, 2) its t
-    and 1 - t.
+    ``kept`` and ``drawn`` (..., U, E) are those of points, ``point`` (n,) each row's, and ``t`` (..., n, 2)
+    its t and 1 - t.
     """
     top = np.maximum(kept, drawn)
     kept, drawn, top = (each[..., point, :] for each in (np.exp(kept - top), np.exp(drawn - top), top))
-    mean = t[:, :1] * kept + t[:, 1:] * drawn
+    mean = t[..., :1] * kept + t[..., 1:] * drawn
     return np.log(mean) + top, (kept - drawn) / mean
 
 

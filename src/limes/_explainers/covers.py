@@ -11,6 +11,7 @@ Without a background each call learns it from the explained rows, which are a ta
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Never
 
@@ -28,8 +29,10 @@ from limes._explainers.verified_form import VerifiedForm, check_agreement, margi
 from limes._explanation import Explanation
 from limes._explanation.attribution import Contributions
 from limes._explanation.explanation import frozen_explanation
+from limes._explanation.fit import Fit
 from limes._explanation.wording import NOT_OF_COVERS
 from limes._shapley.covers import Covers
+from limes._shapley.exact import RowContributions
 from limes._threads import LRUCache, one_blas_thread
 from limes.exceptions import InputError, NotReadableError
 from limes.models._calling.caller import ModelCaller
@@ -74,6 +77,33 @@ class _Reading:
         return computed.shape == answers.shape and bool(
             (np.abs(answers - computed) <= self.verified.tolerance * size).all()
         )
+
+
+@dataclass(frozen=True, eq=False)
+class _CoversFits:
+    """What explanations compute when it is read: pairs. There are no surrogates."""
+
+    covers: Covers
+    x: Floats
+    has_curves = is_quick = False
+    account_seconds = 0.0
+
+    def contributions(self, rows: Sequence[int], *, is_current: bool = False) -> RowContributions:  # noqa: ARG002
+        return self.covers.contributions(self.x[rows])
+
+    def exact_contributions(self, rows: Sequence[int]) -> RowContributions:
+        return self.contributions(rows)
+
+    def halved_pairs(self, rows: Sequence[int]) -> tuple[Floats, Floats]:
+        halves = 0.5 * self.covers.pairs(self.x[rows])
+        diagonal = np.arange(halves.shape[1])
+        halves[:, diagonal, diagonal] -= halves.sum(axis=2)
+        return halves, np.zeros_like(halves)
+
+    def __getattr__(self, name: str) -> Never:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        _refuse(name.replace("_", " "))
 
 
 class _Opened(NamedTuple):
@@ -219,6 +249,12 @@ class CoversExplainer(TabularExplainer):
             ids=names,
             errors=errors,
             explainer=self,
+            fit=Fit.of(
+                partial(_CoversFits, reading.covers, rows.matrix),
+                (*rows.matrix.shape, *shape),
+                partial(_refuse, "coefficients"),
+                is_read=True,
+            ),
         )
 
     # -- what an explainer says of itself --------------------------------------------------------------------

@@ -225,6 +225,12 @@ class SubsetFits:
             return None
         return account and account.take(np.asarray(rows))
 
+    def halved_pairs(self, rows: Sequence[int]) -> tuple[Floats, Floats]:  # noqa: ARG002 - of no row
+        raise InputError(
+            "pairs of contributions are of columns of a table: explanation.interactions() says which parts "
+            "of a text, an image or a series act together"
+        )
+
     @cached_property
     def _exact_contributions(self) -> RowContributions | None:
         """Those of a form, or of answers to all sets; None where there are neither."""

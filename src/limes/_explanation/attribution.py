@@ -37,6 +37,8 @@ CONTRIBUTION_AXES: Mapping[str, str] = {
     **dict.fromkeys(("base_values", "base_errors"), "nk"),
     **dict.fromkeys(("calls", "row_converged"), "n"),
 }
+# Those of pairs, which are computed when they are first read
+PAIR_AXES: Mapping[str, str] = dict.fromkeys(("pairs", "pair_errors"), "nddk")
 COEFFICIENT_AXES: Mapping[str, str] = {
     **dict.fromkeys(("values", "standard_errors", "shares", "share_errors"), "ndk"),
     **dict.fromkeys(("intercepts", "surrogate_predictions", "fidelity"), "nk"),
@@ -183,6 +185,46 @@ def _are_accurate(computed: RowContributions, accuracy: Tolerance | None) -> Boo
     return accuracy.with_base(computed.values, computed.errors, computed.base_errors) <= 1.0
 
 
+class _LateField:
+    """A field that is stored beside the others, and may be computed when it is first read."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __set__(self, owner: Any, value: Any) -> None:
+        vars(owner)[self._name] = value
+
+
+class _PairsField(_LateField):
+    """Pairs of contributions, and their errors: the explanation's fit computes both when one is first read.
+
+    What was computed stays out of the fields: only pairs that were asked for are stored.
+    """
+
+    def __get__(self, account: Any, owner: type) -> Any:
+        if account is None:
+            return None  # the default of the dataclass
+        state = vars(account)
+        if state[self._name] is not None:
+            return state[self._name]
+        key = f"_{self._name}"
+        if key not in state:
+            fit = None if account.explanation is None else account.explanation.fit
+            if fit is None:
+                raise InputError(
+                    "pairs of contributions are not stored here, and there is no explainer to compute them: "
+                    "read them from the explanation that an explainer returned, or store them with "
+                    "to_json(pairs=True)"
+                )
+            halves, errors = fit.pairs()
+            diagonal = np.arange(halves.shape[1])
+            halves[:, diagonal, diagonal] += account.values
+            for each in (halves, errors):
+                each.flags.writeable = False
+            state["_pairs"], state["_pair_errors"] = halves, errors
+        return state[key]
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Contributions(Attributions):
     """Shapley values of the features at n rows: ``base_values`` + Σ_j ``values`` = the model's prediction.
@@ -228,6 +270,14 @@ class Contributions(Attributions):
     row_converged : (n,)
         Whether a row is exact, or its errors and that of its base are within ``tolerance=``; without one
         1.5 % of the largest contribution to each output.
+    pairs : (n, d, d) or (n, d, d, k)
+        Which columns act together, computed when it is first read: with the Shapley interaction index
+        φ_ij = ∫₀¹ ∂β_j(t | i) dt, what column j adds more where i is kept than where it is drawn, pairs have
+        φ_ij / 2 at (i, j) and at (j, i), and the diagonal what is left of φ_i, φ_i - ½ Σ_j φ_ij. The rows add
+        up to ``values``, the whole to the prediction less the base. A selection of features keeps the pairs
+        of these, and their diagonal as it is. Exact where the contributions are.
+    pair_errors : as ``pairs``
+        Standard errors of the pairs, 0 where exact.
 
     Raises
     ------
@@ -240,7 +290,7 @@ class Contributions(Attributions):
     References
     ----------
     Shapley 1953; Owen 1972, "Multilinear extensions of games"; Lundberg & Lee 2017, for the weights of
-    subsets.
+    subsets. Grabisch & Roubens 1999, for pairs; Lundberg et al. 2020, for their matrix.
 
     Examples
     --------
@@ -252,15 +302,19 @@ class Contributions(Attributions):
     >>> account = explanation.contributions
     >>> bool(np.isclose(account.base_values + account.values.sum(axis=1), explanation.predictions).all())
     True
+    >>> bool(np.isclose(account.pairs.sum(axis=2), account.values).all())
+    True
     """
 
     kind = "contributions"
-    _axes = CONTRIBUTION_AXES
+    _axes: ClassVar[Mapping[str, str]] = {**CONTRIBUTION_AXES, **PAIR_AXES}
 
     base_values: Floats
     base_errors: Floats
     alone: Floats
     last: Floats
+    pairs: Floats = _PairsField()  # type: ignore[assignment]
+    pair_errors: Floats = _PairsField()  # type: ignore[assignment]
 
     @classmethod
     def of_rows(
@@ -303,7 +357,9 @@ class Contributions(Attributions):
 
     def at(self, rows: Sequence[int]) -> Contributions:
         """Those of rows, by position."""
-        return Contributions(**{name: its[list(rows)] for name, its in self.stored.items()})
+        return Contributions(
+            **{name: its[list(rows)] for name, its in self.stored.items() if its is not None}
+        )
 
 
 # Contributions whose order people look at; codes of warnings that follow from contributions alone
@@ -369,16 +425,6 @@ def error_shares(values: Floats, errors: Floats) -> Floats:
     """Errors (..., m, k) as shares of the largest of contributions (..., d, k); 0 where all are 0."""
     largest = np.abs(values).max(axis=-2, keepdims=True, initial=0.0)
     return np.asarray(np.divide(errors, largest, out=np.zeros(errors.shape), where=largest > 0))
-
-
-class _LateField:
-    """A field that is stored beside the others, and may be computed when it is first read."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __set__(self, owner: Any, value: Any) -> None:
-        vars(owner)[self._name] = value
 
 
 class _FidelityField(_LateField):
@@ -507,6 +553,17 @@ class Coefficients(Attributions):
 def requested(explanation: Any, reading: str) -> Any:
     """Return a reading that was asked for, "coefficients" or "contributions"; None if it was not."""
     return vars(explanation)[reading]
+
+
+def is_by_covers(explanation: Any) -> bool:
+    """Whether the law is that of trees' covers, which has contributions alone."""
+    return bool(vars(explanation)["provenance"].get("law") == "covers")
+
+
+def has_coefficients(explanation: Any) -> bool:
+    """Whether an explanation has LIME's coefficients, or what computes them."""
+    computes = vars(explanation)["fit"] is not None and not is_by_covers(explanation)
+    return computes or requested(explanation, "coefficients") is not None
 
 
 Kind = TypeVar("Kind", bound="Explanation")

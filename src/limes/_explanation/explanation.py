@@ -24,6 +24,8 @@ from limes._explanation.attribution import (
     Contributions,
     ReadingField,
     changed,
+    has_coefficients,
+    is_by_covers,
     requested,
 )
 from limes._explanation.drawing import OTHER_NAMES, Page, drawer, write_text
@@ -348,11 +350,11 @@ class Explanation(Page):
         return self._computed("interactions").interactions(self.feature_names, self.output_names, top)
 
     def _computed(self, name: str) -> Fit:
+        if is_by_covers(self):
+            raise InputError(NOT_OF_COVERS.format(name=name))
         if self.fit is None:
             if self.certificates:
                 raise InputError(f"a rule has no {name}: use a TabularExplainer")
-            if self.provenance.get("law") == "covers":
-                raise InputError(NOT_OF_COVERS.format(name=name))
             if self.provenance.get("weights") == SHAPLEY:
                 raise InputError(f"an account at two levels has no {name}: explain without hierarchy=True")
             raise InputError(
@@ -433,8 +435,7 @@ class Explanation(Page):
             stored["row_warnings"] = [of_outputs(row, names) for row in stored["row_warnings"]]
         fit = None if self.fit is None else self.fit.select(positions, drops_axis=drops_axis)
         selection = type(self)(**stored, explainer=self.explainer, fit=fit)
-        has_coefficients = its is not None or fit is not None
-        if has_coefficients and (len(columns) < len(self.feature_names) or "_largest" in vars(self)):
+        if has_coefficients(self) and (len(columns) < len(self.feature_names) or "_largest" in vars(self)):
             vars(selection)["_largest"] = largest_bars(self)[rows][:, outputs]
         return selection
 
@@ -625,12 +626,13 @@ class Explanation(Page):
         """
         return drawer("exports").to_frame(self, backend, of or leading(self))
 
-    def to_json(self, path: str | Path | None = None, *, fit: bool = True) -> str:
+    def to_json(self, path: str | Path | None = None, *, fit: bool = True, pairs: bool = False) -> str:
         """Return strictly valid JSON, and write it to `path` if given; see `limes._explanation.json`.
 
         Without ``fit`` R² is left out, and so are warnings that follow from effects: of LIME's coefficients
         these take most of the time. In an explanation that is read from such a text it is NaN, with an
-        infinite error.
+        infinite error. With ``pairs`` the pairs of contributions are stored, d² numbers a row and output; an
+        explanation that was read from such a text keeps them.
 
         Examples
         --------
@@ -640,7 +642,7 @@ class Explanation(Page):
         >>> limes.Explanation.from_json(explanation.to_json(fit=False)).fidelity
         array([nan])
         """
-        return write_text(json.dumps(self._fields(fit=fit)), path)
+        return write_text(json.dumps(self._fields(fit=fit, pairs=pairs)), path)
 
     def to_html(
         self,
@@ -820,9 +822,12 @@ class Explanation(Page):
         # through the constructor: arrays that were merely unpickled would be writable
         return partial(from_fields, **self._fields()), ()
 
-    def _fields(self, *, fit: bool = True) -> dict[str, Any]:
+    def _fields(self, *, fit: bool = True, pairs: bool = False) -> dict[str, Any]:
         """What JSON holds: the fields, with those of the coefficients among them."""
         account = account_at(self, range(len(self))) if leading(self) == "contributions" else None
+        if pairs:
+            its = self.contributions
+            account = (account or its).changed(pairs=its.pairs, pair_errors=its.pair_errors)
         names = [name for name in _stored_names(type(self)) if name not in READINGS]
         fields = {name: getattr(self, name) if fit else vars(self)[name] for name in names}
         coefficients = dict.fromkeys(_OF_COEFFICIENTS)
@@ -832,7 +837,7 @@ class Explanation(Page):
         return {
             **coefficients,
             **fields,
-            "account": None if account is None else {name: account.stored[name] for name in _OF_ACCOUNT},
+            "account": None if account is None else _present(account.stored),
             "certificates": [vars(certificate) for certificate in self.certificates],
         }
 
@@ -878,11 +883,15 @@ _DEFAULTS: dict[str, Any] = {
 }
 # Names in JSON, where fields of the coefficients are beside the others
 _OF_COEFFICIENTS = tuple(f.name for f in fields(Coefficients) if f.init and f.name != "calls")
-_OF_ACCOUNT = tuple(f.name for f in fields(Contributions) if f.init)
 _FLAT = (
     (*_OF_COEFFICIENTS, *(n for n in _stored_names(Explanation) if n not in READINGS), "account"),
     {**COEFFICIENT_AXES, **ARRAYS},
 )
+
+
+def _present(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of contributions without pairs that were not asked for."""
+    return {name: its for name, its in stored.items() if its is not None}
 
 
 def nested(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from limes._explanation.attribution import (
     COEFFICIENT_AXES,
     CONTRIBUTION_AXES,
     OF_SAMPLES,
+    PAIR_AXES,
     Coefficients,
     Contributions,
 )
@@ -176,7 +177,9 @@ def _account(stored: Any, shape: tuple[int, ...]) -> Contributions:
     """Return contributions, or their arrays by name, for values of this shape, read-only."""
     facts = stored if isinstance(stored, Mapping) else vars(stored) if is_dataclass(stored) else {}
     arrays = {}
-    for name, axes in CONTRIBUTION_AXES.items():
+    # pairs are stored where they were asked for, and both arrays of them
+    has_pairs = any(facts.get(name) is not None for name in PAIR_AXES)
+    for name, axes in {**CONTRIBUTION_AXES, **(PAIR_AXES if has_pairs else {})}.items():
         wanted = _sizes(axes, shape)
         value = facts.get(name)
         if name in _LATER and value is None:  # stored by an earlier version

@@ -318,6 +318,13 @@ class RowFits(Protocol):
         """Those of rows, without a call of the model; None if a row has no exact ones."""
         ...
 
+    def halved_pairs(self, rows: Sequence[int]) -> tuple[Floats, Floats]:
+        """Half the interaction index of all pairs at rows, (n, d, d, k), and their errors.
+
+        The diagonal has less their sums: together with the contributions on it rows add up to these.
+        """
+        ...
+
     @property
     def account_seconds(self) -> float:
         """About the seconds that exact contributions at a row take."""
@@ -489,6 +496,19 @@ class Fit:
                 parts.append(fits.contributions(rows[start : start + _AT_ONCE]))
                 advance(len(parts[-1].base))
         return self.joined(parts)
+
+    def pairs(self) -> tuple[Floats, Floats]:
+        """Halved pairs of the chosen columns and their errors, (n, d, d[, k]) each: see `RowFits`."""
+        d, k = len(self.features), len(self.outputs)
+        if not self.rows.size:
+            nothing = np.empty((0, d, d, k) if self.several else (0, d, d))
+            return nothing, nothing
+        halves, errors = self.make().halved_pairs(self.rows.tolist())
+        return self._chosen_pairs(halves), self._chosen_pairs(errors)
+
+    def _chosen_pairs(self, pairs: Floats) -> Floats:
+        chosen = pairs[:, self.features[:, None], self.features][..., self.outputs]
+        return np.ascontiguousarray(chosen if self.several else chosen[..., 0])
 
     def joined(self, parts: list[RowContributions]) -> Contributions:
         """The chosen columns and outputs of all rows, from the contributions of some after others."""

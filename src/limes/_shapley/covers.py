@@ -16,6 +16,10 @@ Lundberg, Erion & Lee 2018, "Consistent individualized feature attribution for t
 
 from __future__ import annotations
 
+from functools import reduce
+
+import numpy as np
+
 from limes._arrays import Floats
 from limes._expectations.forest import ForestExpectation
 from limes._shapley.exact import RowContributions, combined
@@ -38,6 +42,12 @@ class Covers:
     def __setstate__(self, state: dict[str, Form]) -> None:
         self.__init__(state["_form"])  # type: ignore[misc]
 
+    @property
+    def base(self) -> Floats:
+        """What the trees say of a row of which nothing is known, (k,)."""
+        base: Floats = self.contributions(np.zeros((1, self._parts[0].columns))).base[0]
+        return base
+
     def contributions(self, x: Floats) -> RowContributions:
         """Contributions at rows (n, d)."""
         parts = []
@@ -45,6 +55,13 @@ class Covers:
             base, sums = expectation.contributions_by_covers(x)
             parts.append(RowContributions.exact(base, *(sums[:, which] for which in range(3))))
         return combined(self._form, parts) if isinstance(self._form, Combination) else parts[0]
+
+    def pairs(self, x: Floats) -> Floats:
+        """Shapley interaction indices of pairs of columns at rows (n, d): (n, d, d, k), 0 on the diagonal."""
+        parts = [expectation.pairs_by_covers(x) for expectation in self._parts]
+        if not isinstance(self._form, Combination):
+            return parts[0]
+        return reduce(np.add, [w * part for w, part in zip(self._form.weights, parts, strict=True)])
 
 
 def _forests(form: Form) -> list[Forest]:

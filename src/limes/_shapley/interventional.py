@@ -16,7 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import pairwise, product
 from math import comb
 from typing import Any
@@ -25,8 +25,10 @@ import numpy as np
 
 from limes import _kernels
 from limes._arrays import Bools, Floats, Ints, times
+from limes._expectations.exact import products_of_pairs
 from limes._sampling.least_squares import student_factors
 from limes._shapley.exact import RowContributions, combined, quadrature
+from limes._shapley.pairs import indices_of_game, nodes_of_pairs
 from limes._threads import WORTH_SHARING, SharedState, in_threads
 from limes.designs._joint import JointFamily
 from limes.exceptions import ModelError, NotReadableError
@@ -74,6 +76,10 @@ class InterventionalGame(ABC):
         Weights are (n, N), or (1, N) where rows share them, or None where background rows weigh the same.
         """
 
+    @abstractmethod
+    def pairs(self, x: Floats, weights: Floats | None) -> Floats:
+        """Shapley interaction indices at the same rows, (n, d, d, k): symmetric, 0 on the diagonal."""
+
 
 class Interventional:
     """Exact contributions of one form under the joint laws of one background."""
@@ -109,6 +115,16 @@ class Interventional:
         step = max(1, min(_ROWS, _WEIGHTS // max(weights, self._against.numbers)))
         blocks = [slice(start, start + step) for start in range(0, len(x), step)]
         return RowContributions.joined([self._of_rows(x[i], self._weights(cells[i])) for i in blocks])
+
+    def pairs(self, x: Floats, cells: Ints) -> Floats:
+        """Shapley interaction indices at rows x in these cells (n, d), (n, d, d, k)."""
+        if self._family.omitted:
+            raise NotReadableError(
+                f"pairs under law='joint' need the whole background, and {self._family.omitted:,} of its "
+                "rows were left out: pass a smaller background"
+            )
+        weights = [self._weights(of_row[None]) for of_row in cells]
+        return np.concatenate([self._against.pairs(*each) for each in zip(x[:, None], weights, strict=True)])
 
     def _of_rows(self, x: Floats, weights: Floats | None) -> RowContributions:
         """Contributions at rows x; with errors, by how parts differ, where the background has more rows."""
@@ -168,6 +184,11 @@ class _Parts(InterventionalGame):
     def __call__(self, x: Floats, weights: Floats | None) -> RowContributions:
         return combined(self._form, [part(x, weights) for part in self._parts])
 
+    def pairs(self, x: Floats, weights: Floats | None) -> Floats:
+        parts = zip(self._form.weights, self._parts, strict=True)
+        # one part after the other, as contributions
+        return reduce(np.add, [w * part.pairs(x, weights) for w, part in parts])
+
 
 class _Terms(InterventionalGame):
     """A sum of functions of one column each."""
@@ -191,6 +212,10 @@ class _Terms(InterventionalGame):
         values = self._values(x) - means
         base = np.broadcast_to(self._form.intercept.reshape(-1) + means.sum(axis=1), values[:, 0].shape)
         return RowContributions.exact(base, values, values, values)
+
+    def pairs(self, x: Floats, weights: Floats | None) -> Floats:  # noqa: ARG002 - all are 0
+        n, d = x.shape
+        return np.zeros((n, d, d, self._form.intercept.size))
 
     def _values(self, x: Floats) -> Floats:
         """The functions' values at rows (n, d), (n, d, k)."""
@@ -259,6 +284,23 @@ class _Trees(SharedState, InterventionalGame):
             *(np.ascontiguousarray(x.T), self._background, weights, base, sums),
         )
 
+    def pairs(self, x: Floats, weights: Floats | None) -> Floats:
+        (n, d), outputs = x.shape, self._value.shape[1]
+        parts = [np.zeros((n, d, d, outputs)) for _ in self._runs]
+        rows = np.ascontiguousarray(x.T)
+        weights = _alike(self._background.T) if weights is None else weights
+
+        def run(which: int) -> None:
+            first, end = self._runs[which]
+            numbers = self._form.trees, self._value, first, end, rows, self._background, weights
+            _kernels.add_joint_pairs(*numbers, parts[which])
+
+        try:
+            in_threads(run, range(len(parts)))
+        except ValueError as error:  # a path of more columns than a mask has bits
+            raise ModelError(f"trees have no exact pairs against the background: {error}") from error
+        return reduce(np.add, parts)
+
     def _kept_of_runs(self) -> list[_kernels.JointBackground]:
         """What each run of trees keeps of the background; trees that it has no room for are its last."""
         with self._lock:
@@ -325,6 +367,24 @@ class _Products(InterventionalGame):
         values = np.tensordot(self._weights, beta, 1)
         return RowContributions.exact(*(each[None] for each in (base, values, beta[0], beta[-1])))
 
+    def pairs(self, x: Floats, weights: Floats | None) -> Floats:
+        shares = _shares(x, weights, self._background)
+        return np.stack([self._pairs_at(*each) for each in zip(x, shares, strict=True)])
+
+    def _pairs_at(self, row: Floats, weights: Floats) -> Floats:
+        kept, d, read = self._factors(row[None]), row.size, self._read
+        pairs = np.zeros((d, d, self._coef.shape[1]))
+        t, of_nodes = nodes_of_pairs(len(read))
+        step = max(1, _NUMBERS // (len(self._coef) * max(1, len(read))))
+        for start in range(0, len(weights), step):
+            some = slice(start, start + step)
+            drawn = self._factors(self._background[some])
+            for (of_kept, of_drawn), of_node in zip(t, of_nodes, strict=True):
+                means = of_kept * kept + of_drawn * drawn
+                for i, j, term in products_of_pairs(means, kept - drawn):
+                    pairs[read[i], read[j]] += of_node * (term @ weights[some] @ self._coef)
+        return pairs + pairs.swapaxes(0, 1)
+
 
 def _others(factors: Floats) -> Floats:
     """Products of all other factors, along the first axis."""
@@ -347,19 +407,35 @@ class _Coalitions(InterventionalGame):
         shares = _shares(x, weights, self._background)
         return RowContributions.joined([self._at(*each) for each in zip(x, shares, strict=True)])
 
+    def pairs(self, x: Floats, weights: Floats | None) -> Floats:
+        shares = _shares(x, weights, self._background)
+        return np.stack([self._pairs_at(*each) for each in zip(x, shares, strict=True)])
+
+    def _pairs_at(self, row: Floats, weights: Floats) -> Floats:
+        differs, game = self._values(row, weights)
+        pairs = np.zeros((row.size, row.size, game.shape[-1]))
+        if differs.size > 1:
+            pairs[differs[:, None], differs] = indices_of_game(game)
+        return pairs
+
     def _at(self, row: Floats, weights: Floats) -> RowContributions:
+        differs, game = self._values(row, weights)
+        sums = np.zeros((3, row.size, game.shape[-1]))
+        if differs.size:
+            sums[:, differs] = _shapley(game)
+        return RowContributions.exact(game.reshape(-1, game.shape[-1])[:1], *sums[:, None])
+
+    def _values(self, row: Floats, weights: Floats) -> tuple[Ints, Floats]:
+        """Columns (m,) in which the row differs from others, and their game, (2, ..., 2, k)."""
         rows = self._background
         differs = np.flatnonzero(~((rows == row) | (np.isnan(rows) & np.isnan(row))).all(axis=0))
         if not differs.size:
-            base = self._predict(row[None]).reshape(1, -1)
-            return RowContributions.exact(base, *np.zeros((3, 1, row.size, base.size)))
+            return differs, self._predict(row[None]).reshape(-1)
         if differs.size > self._columns + _BESIDE:
             raise ModelError(f"the row differs in {differs.size} columns, too many for all their coalitions")
         kept = np.array([*product((False, True), repeat=differs.size)])
         game = np.concatenate([self._game(row, weights, differs, some) for some in self._parts(kept)])
-        sums = np.zeros((3, row.size, game.shape[1]))
-        sums[:, differs] = _shapley(game.reshape((*(2,) * differs.size, -1)))
-        return RowContributions.exact(game[:1], *sums[:, None])
+        return differs, game.reshape((*(2,) * differs.size, -1))
 
     def _parts(self, kept: Bools) -> list[Bools]:
         step = max(1, _NUMBERS // self._background.size)

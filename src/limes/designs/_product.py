@@ -279,6 +279,7 @@ class KeptRows(Rows):
     """
 
     source: ProductFamily | None = None  # whose columns these are, where all rows share them
+    held: int | None = None  # a column with other probabilities than the rest: see `holding`
 
     @classmethod
     def of(cls, family: ProductFamily, x: Floats, cells: Ints, t: Floats) -> KeptRows:
@@ -296,16 +297,26 @@ class KeptRows(Rows):
         """Which of the n rows each design is of."""
         return np.repeat(np.arange(self.alone[0].x.size), len(self.alone[0].t))
 
-    @cached_property
-    def shares(self) -> Floats:
-        """Each design's t and 1 - t, (n · T, 2)."""
-        return np.tile(self.alone[0].t, (self.alone[0].x.size, 1))
+    def holding(self, column: int, end: Floats) -> KeptRows:
+        """The same rows with one column at one end of t, (2,), whatever the others' t is."""
+        its = self.alone[column]
+        ends = replace(its, t=np.broadcast_to(end, its.t.shape))
+        return replace(self, alone=(*self.alone[:column], ends, *self.alone[column + 1 :]), held=column)
+
+    def shares_of(self, places: Sequence[int]) -> Floats:
+        """Each design's t and 1 - t for these columns, (F, n · T, 2)."""
+        n = self.alone[0].x.size
+        if self.held is None:
+            shares = np.tile(self.alone[0].t, (n, 1))
+            return np.broadcast_to(shares, (len(places), *shares.shape))
+        each = [np.tile(self.alone[place].t, (n, 1)) for place in places]
+        return np.reshape(each, (len(places), len(self), 2))
 
     @cached_property
     def features(self) -> FeatureTable:
         """What `KeptColumn` has in every column."""
         ones, none = np.ones(self.cells.shape), np.zeros(self.cells.shape, dtype=np.bool_)
-        center = np.repeat(self.shares[:, :1], self.cells.shape[1], axis=1)
+        center = self.shares_of(range(self.cells.shape[1]))[:, :, 0].T
         return FeatureTable(center, ones, ones, np.zeros(len(ones)), ones, none)
 
     @property

@@ -185,6 +185,19 @@ def test_everything_shown_speaks_of_contributions_alone():
     assert limes.summary(explanation) is not None
 
 
+def test_pairs_add_up():
+    account = covers(NAMED, output="margin")(FRAME[:4]).contributions
+    np.testing.assert_allclose(account.pairs.sum(axis=2), account.values, atol=1e-12)
+    np.testing.assert_allclose(account.pairs, account.pairs.swapaxes(1, 2), atol=0)
+    assert not account.pair_errors.any()
+    y = np.digitize(Y, [0.0, 1.0])
+    model = RandomForestClassifier(5, max_depth=4, random_state=0).fit(X, y)
+    several = covers(model)(X[:3])
+    assert several.contributions.pairs.shape == (3, 4, 4, 3)
+    one = several[1:, :, "1"]
+    np.testing.assert_allclose(one.contributions.pairs, several.contributions.pairs[1:, ..., 1])
+
+
 NOT_THERE = {
     "coefficients": lambda e, _: e.coefficients,
     "effects": lambda e, _: e.effects,

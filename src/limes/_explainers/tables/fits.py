@@ -59,6 +59,7 @@ from limes._shapley.curved_margins import CurvedMargin
 from limes._shapley.exact import RowContributions, exact_contributions
 from limes._shapley.game_controls import IndependentDraws
 from limes._shapley.interventional import Interventional
+from limes._shapley.pairs import beside_diagonal, exact_pairs
 from limes._shapley.permutations import ControlVariates, PermutationSampler
 from limes._shapley.set_sampler import SetSampler
 from limes._shapley.starts import DrawnStarts, ProductStarts
@@ -318,6 +319,10 @@ class Accounts(ABC):
     def _exact_contributions(self, at: Ints) -> RowContributions: ...
 
     @abstractmethod
+    def _exact_indices(self, at: Ints) -> Floats:
+        """Shapley interaction indices at rows, (n, d, d, k)."""
+
+    @abstractmethod
     def _walked_to(
         self, row: int, others: ControlVariates | None, *, is_current: bool
     ) -> RowContributions: ...
@@ -348,11 +353,23 @@ class Accounts(ABC):
         place = {row: i for i, row in enumerate([*exact.tolist(), *walked.tolist()])}
         return RowContributions.joined(parts).take(np.array([place[row] for row in rows]))
 
+    def halved_pairs(self, rows: Sequence[int]) -> tuple[Floats, Floats]:
+        if not self.has_exact:
+            raise InputError(NO_PAIRS)
+        halves = beside_diagonal(self._exact_indices(np.asarray(rows, dtype=np.int64)))
+        return halves, np.zeros_like(halves)
+
     def exact_contributions(self, rows: Sequence[int]) -> RowContributions | None:
         try:
             return self._exact_contributions(np.array(rows)) if self.has_exact else None
         except REFUSED:
             return None
+
+
+NO_PAIRS = (
+    "pairs of contributions need a model that limes reads, and this one is a function (docs/models.md): "
+    "explanation.interactions() estimates which columns act together"
+)
 
 
 def exact_account(
@@ -516,6 +533,11 @@ class TableFits(Accounts):
         form = self.form
         assert form is not None  # noqa: S101 - these rows were not sampled
         return exact_contributions(form.form, form.expectation, self.account(), self.x[at], self.cells[at])
+
+    def _exact_indices(self, at: Ints) -> Floats:
+        form = self.form
+        assert form is not None  # noqa: S101 - these rows were not sampled
+        return exact_pairs(form.form, form.expectation, self.account(), self.x[at], self.cells[at])
 
     def _walked_to(self, row: int, others: ControlVariates | None, *, is_current: bool) -> RowContributions:
         assert self.walks is not None  # noqa: S101 - `Explanation`s of method="exact" have no sampled rows

@@ -103,6 +103,11 @@ class JointFits(Accounts):
         assert exact is not None  # noqa: S101 - these rows were not sampled
         return exact.at(self.x[at], self.cells[at])
 
+    def _exact_indices(self, at: Ints) -> Floats:
+        exact: Interventional | None = self.expectation.interventional
+        assert exact is not None  # noqa: S101 - these rows were not sampled
+        return exact.pairs(self.x[at], self.cells[at])
+
     def _walked_to(self, row: int, others: ControlVariates | None, *, is_current: bool) -> RowContributions:
         assert self.walks is not None  # noqa: S101 - the joint law is never exact
         family, x = self.expectation.family, self.x[row]

@@ -1,0 +1,139 @@
+"""Pairs of contributions: against the Shapley interaction indices of all coalitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures
+
+import limes
+from coalitions import answers, game, interactions
+from effort import crossed
+from limes.exceptions import InputError
+from oracle import EXACT
+
+X, Y = load_diabetes(return_X_y=True)
+X = X[:, [2, 8, 3, 6, 5]] / X[:, [2, 8, 3, 6, 5]].std(axis=0)
+# scikit-learn compares in float32: numbers are such
+X = X.astype(np.float32).astype(float)
+BACKGROUND, ROWS = X[:6], X[[3, 40]]
+MODELS = {
+    "ridge": Ridge().fit(X, Y),
+    "squares": make_pipeline(PolynomialFeatures(2), Ridge()).fit(X, Y),
+    "forest": RandomForestRegressor(8, max_depth=6, random_state=0).fit(X, Y),
+    "classes of a forest": RandomForestClassifier(6, max_depth=4, random_state=0).fit(
+        X, np.digitize(Y, [90, 180])
+    ),
+    "boosting": GradientBoostingClassifier(n_estimators=4, max_depth=2, random_state=0).fit(X, Y > 140),
+    "logistic": LogisticRegression(C=10.0).fit(X, Y > 140),
+    "three classes": LogisticRegression().fit(X, np.digitize(Y, [100, 180])),
+    "kernel": KernelRidge(kernel="rbf", gamma=0.2).fit(X, Y),
+    "network": MLPRegressor(
+        hidden_layer_sizes=(6,), activation="tanh", solver="lbfgs", alpha=1.0, max_iter=5000, random_state=0
+    ).fit(X, Y / 100),
+}
+LAWS = [
+    {},
+    {"bandwidth": 0.3},
+    {"bandwidth": np.inf},
+    {"weights": "euclidean"},
+    {"bins": None},
+    {"hold": [1]},
+]
+
+
+def check(account, v, i, size):
+    """Compare the pairs of row i with those of its game."""
+    indices, d = interactions(v), v.ndim
+    pairs = account.pairs[i].reshape(indices.shape)
+    beside = ~np.eye(d, dtype=bool)
+    np.testing.assert_allclose(2.0 * pairs[beside], indices[beside], rtol=0, atol=EXACT * size)
+    np.testing.assert_array_equal(pairs, pairs.swapaxes(0, 1))
+    values = account.values[i].reshape(d, -1)
+    np.testing.assert_allclose(pairs.sum(axis=1), values, rtol=0, atol=EXACT * size)
+    # what a column adds last, less what it does alone, is what its pairs add
+    apart = (account.last[i] - account.alone[i]).reshape(d, -1)
+    np.testing.assert_allclose(indices.sum(axis=1), apart, rtol=0, atol=EXACT * size)
+
+
+@pytest.mark.parametrize(("name", "options"), crossed(MODELS, LAWS), ids=str)
+def test_pairs_are_indices_of_all_coalitions(name, options):
+    model = MODELS[name]
+    explainer = limes.TabularExplainer(model, BACKGROUND, law="empirical", method="exact", **options)
+    account = explainer(ROWS, progress=False).contributions
+    size = np.abs(answers(model, X)).max()
+    for i, row in enumerate(ROWS):
+        check(account, game(model, explainer, row), i, size)
+    assert not account.pair_errors.any()
+    assert account.pair_errors.shape == account.pairs.shape
+
+
+@pytest.mark.parametrize("bandwidth", [None, np.inf, 0.4])
+@pytest.mark.parametrize("name", MODELS)
+def test_pairs_under_the_joint_law(name, bandwidth):
+    model = MODELS[name]
+    explainer = limes.TabularExplainer(model, BACKGROUND, law="joint", bandwidth=bandwidth)
+    account = explainer(ROWS, progress=False).contributions
+    law, family = explainer._model.law, explainer._model.family
+    for i, row in enumerate(ROWS):
+        changed = (law.cells(BACKGROUND) != law.cells(row[None])).sum(axis=1)
+        weights = np.exp(-0.5 * (changed - changed.min()) / family.weights.bandwidth**2)
+        weights /= weights.sum()
+        v = np.empty((2,) * row.size, dtype=object)
+        for kept in np.ndindex(*v.shape):
+            v[kept] = weights @ answers(model, np.where(np.array(kept, bool), row, BACKGROUND))
+        check(account, v, i, np.abs(answers(model, X)).max())
+    total = account.pairs.sum(axis=(1, 2)) + account.base_values
+    np.testing.assert_allclose(total, answers(model, ROWS).reshape(total.shape), rtol=EXACT)
+
+
+@pytest.mark.parametrize("name", ["forest", "logistic", "three classes", "kernel", "network"])
+def test_pairs_have_the_same_bits_in_every_batch(name):
+    explainer = limes.TabularExplainer(MODELS[name], X, method="exact")
+    together = explainer(X[:70], progress=False).contributions.pairs
+    for i in (0, 3, 69):
+        np.testing.assert_array_equal(explainer(X[[i]], progress=False).contributions.pairs[0], together[i])
+
+
+def test_a_selection_keeps_its_pairs():
+    explanation = limes.TabularExplainer(MODELS["three classes"], BACKGROUND)(X[:3], progress=False)
+    pairs = explanation.contributions.pairs
+    assert pairs.shape == (3, 5, 5, 3)
+    part = explanation[1:, ["x2", "x0"], 2].contributions.pairs
+    np.testing.assert_array_equal(part, pairs[1:][:, [2, 0]][:, :, [2, 0]][..., 2])
+    assert explanation[:0].contributions.pairs.shape == (0, 5, 5, 3)
+    assert explanation[:0, :2, 1].contributions.pairs.shape == (0, 2, 2)
+    with pytest.raises(ValueError, match="read-only"):
+        pairs[0, 0, 0, 0] = 1.0
+
+
+def test_reading_pairs_changes_nothing_else():
+    explanation = limes.TabularExplainer(MODELS["forest"], BACKGROUND)(X[:2], progress=False)
+    before = explanation.to_json()
+    assert explanation.contributions.pairs is explanation.contributions.pairs
+    assert explanation.to_json() == before
+
+
+def test_pairs_are_stored_where_they_were_asked_for():
+    explanation = limes.TabularExplainer(MODELS["forest"], BACKGROUND)(X[:2], progress=False)
+    stored = limes.Explanation.from_json(explanation.to_json(pairs=True))
+    np.testing.assert_array_equal(stored.contributions.pairs, explanation.contributions.pairs)
+    np.testing.assert_array_equal(
+        stored[1, ["x3", "x1"]].contributions.pairs[0, 0, 1], explanation.contributions.pairs[1, 3, 1]
+    )
+    assert stored.to_json() == explanation.to_json(pairs=True)
+    without = limes.Explanation.from_json(explanation.to_json())
+    with pytest.raises(InputError, match=r"to_json\(pairs=True\)"):
+        without.contributions.pairs  # noqa: B018 - computed when read
+
+
+def test_functions_have_no_pairs():
+    explanation = limes.TabularExplainer(lambda x: x[:, 0] * x[:, 1], X, rng=0)(X[:1], progress=False)
+    with pytest.raises(InputError, match="need a model that limes reads"):
+        explanation.contributions.pairs  # noqa: B018 - computed when read
