@@ -135,5 +135,5 @@ def test_pairs_are_stored_where_they_were_asked_for():
 
 def test_functions_have_no_pairs():
     explanation = limes.TabularExplainer(lambda x: x[:, 0] * x[:, 1], X, rng=0)(X[:1], progress=False)
-    with pytest.raises(InputError, match="need a model that limes reads"):
+    with pytest.raises(InputError, match="exact where contributions are"):
         explanation.contributions.pairs  # noqa: B018 - computed when read

@@ -34,6 +34,24 @@ def test_one_line_a_row_feature_and_output(backend, k):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("several", [False, True])
+def test_pairs_have_a_line_each_and_add_up(backend, several):
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    model = RandomForestClassifier(5, max_depth=3, random_state=0).fit(X.iloc[:, :4], y)
+    e = limes.TabularExplainer(model, X.iloc[:, :4])(X.iloc[[3, 90], :4], progress=False)
+    e = e if several else e[..., 1]
+    frame = nw.from_native(e.to_frame(of="pairs", backend=backend), eager_only=True)
+    assert frame.columns == ["row", "id", "feature", "other", "output", "value", "standard_error"]
+    assert frame["value"].to_list() == e.contributions.pairs.ravel().tolist()
+    first = frame.filter((nw.col("row") == 1) & (nw.col("feature").cast(nw.String) == "ash"))
+    if not several:
+        assert first["value"].sum() == pytest.approx(e[1, "ash"].contributions.values[0, 0])
+        assert first["other"].cast(nw.String).to_list() == list(e.feature_names)
+    assert e.to_frame("pairs").equals(e.to_frame(of="pairs"))
+    assert e.contributions.to_frame("pairs").equals(e.to_frame("pairs"))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_missing_cells_are_null_and_columns_keep_their_types(backend):
     e = explanation(2, d=2, data=[[None, None], [None, None]])
     frame = nw.from_native(e.to_frame(backend), eager_only=True)

@@ -4,6 +4,7 @@ import sys
 import warnings
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
@@ -12,6 +13,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 import limes
 from internals import changed
+from limes.exceptions import InputError
 from samples import NAMES, explanation
 
 mpl.use("agg")
@@ -41,6 +43,21 @@ def test_the_fields_arrive(k):
     assert s.data.tolist() == e.data.tolist()
     if k:
         np.testing.assert_array_equal(s[..., 1].values, e.coefficients.values[..., 1])
+
+
+def test_pairs_are_interaction_values_for_shaps_pictures():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    e = limes.TabularExplainer(LogisticRegression(max_iter=1000).fit(X, y), X)(X.iloc[[0, 60, 120]])
+    s = e.to_shap(interactions=True)
+    np.testing.assert_array_equal(s.values, e.contributions.pairs)
+    total = s.base_values + s.values.sum(axis=(1, 2))
+    np.testing.assert_allclose(total, e.predictions, rtol=1e-9, atol=1e-12)
+    one = e[..., 1].to_shap(interactions=True)
+    assert one.values.shape == (3, 4, 4)
+    shap.dependence_plot((0, 1), one.values, X.iloc[[0, 60, 120]], show=False)
+    plt.close("all")
+    with pytest.raises(InputError, match="of contributions from each row's own base"):
+        e.to_shap(interactions=True, base="common")
 
 
 @pytest.mark.parametrize("bins", ["quartile", None])
@@ -124,7 +141,7 @@ def test_shap_draws_it(picture):
         "waterfall": lambda: shap.plots.waterfall(s[0], show=False),
     }
     assert draw[picture]() is not None
-    mpl.pyplot.close("all")
+    plt.close("all")
 
 
 def test_shap_that_is_not_installed(monkeypatch):

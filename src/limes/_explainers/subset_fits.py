@@ -191,6 +191,10 @@ class SubsetFits:
     def account_seconds(self) -> float:
         return 0.0 if self._exact is None else seconds(self._form, self._design.size)
 
+    @property
+    def pair_seconds(self) -> float:
+        return np.inf
+
     @one_blas_thread()
     def contributions(self, rows: Sequence[int], *, is_current: bool = False) -> RowContributions:
         try:

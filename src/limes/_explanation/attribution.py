@@ -159,8 +159,8 @@ class Attributions(Printable):
         """Pictures of these numbers: ``.bar(row=0)``, ``.beeswarm()``, ``.dependence("bmi")``."""
         return drawer("plots").Plots(self.explanation, of=self.kind)
 
-    def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
-        """Return a long data frame: one line a row, feature and output."""
+    def to_frame(self, backend: Literal["pandas", "polars", "pyarrow", "pairs"] = "pandas") -> Any:
+        """Return a long data frame: one line a row, feature and output; of contributions also of "pairs"."""
         return drawer("exports").frame_of_attribution(self, backend)
 
     @property
@@ -357,9 +357,16 @@ class Contributions(Attributions):
 
     def at(self, rows: Sequence[int]) -> Contributions:
         """Those of rows, by position."""
-        return Contributions(
-            **{name: its[list(rows)] for name, its in self.stored.items() if its is not None}
-        )
+        return Contributions(**{name: its[list(rows)] for name, its in self.present.items()})
+
+    @property
+    def present(self) -> dict[str, Any]:
+        """The fields, without pairs unless these are stored."""
+        return {name: its for name, its in self.stored.items() if its is not None}
+
+    def with_pairs(self) -> Contributions:
+        """The same with pairs among the fields."""
+        return self.changed(pairs=self.pairs, pair_errors=self.pair_errors)
 
 
 # Contributions whose order people look at; codes of warnings that follow from contributions alone

@@ -598,26 +598,27 @@ class Explanation(Page):
 
     def to_frame(
         self,
-        backend: Literal["pandas", "polars", "pyarrow"] = "pandas",
+        backend: Literal["pandas", "polars", "pyarrow", "contributions", "coefficients", "pairs"] = "pandas",
         *,
-        of: Literal["contributions", "coefficients"] | None = None,
+        of: Literal["contributions", "coefficients", "pairs"] | None = None,
     ) -> Any:
         """Return a long data frame: one line a row, feature and output.
 
         Parameters
         ----------
         backend : "pandas", "polars" or "pyarrow"
-            The library of the frame.
-        of : "contributions" or "coefficients"
-            What ``value`` is: contributions, the default where the explanation can have them, or LIME's
-            coefficients.
+            The library of the frame; or what ``of`` is, as in ``to_frame("pairs")``.
+        of : "contributions", "coefficients" or "pairs"
+            What ``value`` is: contributions, the default where the explanation can have them, LIME's
+            coefficients, or pairs of contributions.
 
         Returns
         -------
         data frame
             Its columns are row (position), id (name), feature, condition (LIME's), data (a text, null where
             missing), output, value, standard_error; of contributions alone, last, base and prediction, where
-            base and values add up to the prediction; of coefficients prediction and fidelity (R²).
+            base and values add up to the prediction; of coefficients prediction and fidelity (R²). Pairs
+            have row, id, feature, other, output, value, standard_error, and add up to contributions.
 
         Raises
         ------
@@ -631,8 +632,7 @@ class Explanation(Page):
 
         Without ``fit`` R² is left out, and so are warnings that follow from effects: of LIME's coefficients
         these take most of the time. In an explanation that is read from such a text it is NaN, with an
-        infinite error. With ``pairs`` the pairs of contributions are stored, d² numbers a row and output; an
-        explanation that was read from such a text keeps them.
+        infinite error. ``pairs`` stores those of contributions, too: d² numbers a row.
 
         Examples
         --------
@@ -791,6 +791,7 @@ class Explanation(Page):
         *,
         of: Literal["contributions", "coefficients"] | None = None,
         base: Literal["common"] | None = None,
+        interactions: bool = False,
     ) -> Any:
         """Return a ``shap.Explanation``, for shap's plots and for code that reads its fields.
 
@@ -805,6 +806,8 @@ class Explanation(Page):
             One base for all rows, a number an output, as shap's decision plot and its force plot of many rows
             need: contributions under an infinite bandwidth, where the base is the model's average over the
             background. Each row has its own base unless given.
+        interactions : bool
+            Whether the values are pairs, (n, d, d) or (n, d, d, k), as of ``shap_interaction_values``.
 
         Raises
         ------
@@ -816,7 +819,7 @@ class Explanation(Page):
         --------
         >>> explanation.to_shap()  # doctest: +SKIP
         """
-        return drawer("exports").to_shap(self, of or leading(self), base)
+        return drawer("exports").to_shap(self, of or leading(self), base, interactions=interactions)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # through the constructor: arrays that were merely unpickled would be writable
@@ -826,8 +829,7 @@ class Explanation(Page):
         """What JSON holds: the fields, with those of the coefficients among them."""
         account = account_at(self, range(len(self))) if leading(self) == "contributions" else None
         if pairs:
-            its = self.contributions
-            account = (account or its).changed(pairs=its.pairs, pair_errors=its.pair_errors)
+            account = self.contributions.with_pairs()
         names = [name for name in _stored_names(type(self)) if name not in READINGS]
         fields = {name: getattr(self, name) if fit else vars(self)[name] for name in names}
         coefficients = dict.fromkeys(_OF_COEFFICIENTS)
@@ -837,7 +839,7 @@ class Explanation(Page):
         return {
             **coefficients,
             **fields,
-            "account": None if account is None else _present(account.stored),
+            "account": None if account is None else account.present,
             "certificates": [vars(certificate) for certificate in self.certificates],
         }
 
@@ -887,11 +889,6 @@ _FLAT = (
     (*_OF_COEFFICIENTS, *(n for n in _stored_names(Explanation) if n not in READINGS), "account"),
     {**COEFFICIENT_AXES, **ARRAYS},
 )
-
-
-def _present(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of contributions without pairs that were not asked for."""
-    return {name: its for name, its in stored.items() if its is not None}
 
 
 def nested(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ import numpy as np
 
 from limes._explanation.attribution import Coefficients, Contributions, requested
 from limes._explanation.drawing import Card, Printable, drawer
-from limes._explanation.selection import shown_of
+from limes._explanation.selection import by_size, shown_of
 from limes._explanation.wording import difference
 from limes._names import AmbiguousNameError, Names, is_whole, text_of
 from limes._threads import progress_of
@@ -330,6 +330,11 @@ class RowFits(Protocol):
         """About the seconds that exact contributions at a row take."""
         ...
 
+    @property
+    def pair_seconds(self) -> float:
+        """About the seconds that exact pairs of a row take; infinite without any."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class Fit:
@@ -506,6 +511,10 @@ class Fit:
         halves, errors = self.make().halved_pairs(self.rows.tolist())
         return self._chosen_pairs(halves), self._chosen_pairs(errors)
 
+    @property
+    def pair_seconds(self) -> float:
+        return self.make().pair_seconds
+
     def _chosen_pairs(self, pairs: Floats) -> Floats:
         chosen = pairs[:, self.features[:, None], self.features][..., self.outputs]
         return np.ascontiguousarray(chosen if self.several else chosen[..., 0])
@@ -572,6 +581,42 @@ def account_at(explanation: Any, rows: Sequence[int]) -> Contributions | None:
     if computed is None:
         return None if explanation.fit is None else explanation.fit.account(rows)
     return computed.at(rows)
+
+
+class Pair(NamedTuple):
+    """Two features by position, and φ_ij of these: half of it is in the contribution of either."""
+
+    features: tuple[int, int]
+    value: float
+
+
+def pairs_at(explanation: Any, rows: Sequence[int], seconds: float = 1.0) -> Floats | None:
+    """Pairs of rows (m, d, d, k) that are known, or exact within ``seconds``; None without such.
+
+    The diagonals may be without the contributions.
+    """
+    account = requested(explanation, "contributions")
+    stored = {} if account is None else account.stored
+    several = explanation.predictions.ndim == 2
+    if stored.get("pairs") is not None:
+        pairs: Floats = stored["pairs"][list(rows)]
+    else:
+        fit = explanation.fit
+        if fit is None or not rows or not fit.is_read or len(rows) * fit.pair_seconds > seconds:
+            return None
+        try:
+            pairs, _ = replace(fit, rows=fit.rows[list(rows)]).pairs()
+        except (InputError, ModelError):  # a row that a quadrature refuses has contributions with errors
+            return None
+    return pairs if several else pairs[..., None]
+
+
+def strongest_pairs(pairs: Floats, top: int, least: float) -> list[Pair]:
+    """The ``top`` pairs of one row and output, (d, d), with the largest |φ_ij| of those above ``least``."""
+    first, second = np.triu_indices(len(pairs), 1)
+    indices = 2.0 * pairs[first, second]
+    order = [at for at in by_size(np.abs(indices))[:top].tolist() if abs(indices[at]) > least]
+    return [Pair((int(first[at]), int(second[at])), float(indices[at])) for at in order]
 
 
 def additive_at(explanation: Any, rows: Sequence[int] | None = None) -> tuple[Floats, Floats]:

@@ -12,7 +12,7 @@ import numpy as np
 from limes._arrays import ROUNDING
 from limes._checks import check_choice
 from limes._explanation.attribution import Coefficients, account_warnings, changed, error_shares
-from limes._explanation.fit import account_at, additive_at, fidelity_at, leading
+from limes._explanation.fit import account_at, additive_at, fidelity_at, leading, strongest_pairs
 from limes._explanation.rules import Certificate, certificate_sentences
 from limes._explanation.selection import by_size, name_positions, shown_of
 from limes._explanation.wording import (
@@ -726,6 +726,26 @@ def usual_is(explanation: Explanation) -> str:
     if law == "covers":
         return "the average of the trees over their training rows, as they count these"
     return "the model's average with other values of the columns, drawn from the background"
+
+
+# Pairs that a row shows, and the least they may be, as a share of the largest contribution
+_PAIRS_SHOWN, _LEAST_PAIR = 3, 0.05
+
+
+def pair_sentence(explanation: Explanation, pairs: Floats, values: Floats, output: int) -> str:
+    """The strongest pairs (d, d, k) of one row with contributions (d, k), as a sentence; "" without any."""
+    largest = float(np.abs(values[:, output]).max(initial=0.0))
+    strongest = strongest_pairs(pairs[..., output], _PAIRS_SHOWN, _LEAST_PAIR * largest)
+    if not strongest:
+        return ""
+    unit, names = 100.0 if is_probability(explanation) else 1.0, explanation.feature_names
+    texts = signed_column([unit * pair.value for pair in strongest], 3)
+    each = ", ".join(
+        f"{names[pair.features[0]]} and {names[pair.features[1]]} {text}"
+        for pair, text in zip(strongest, texts, strict=True)
+    )
+    points = " points" if unit > 1.0 else ""
+    return one_line(f"Act together: {each}{points}; half of each is in either contribution.")
 
 
 def what_holds(explanation: Explanation, row: int, feature: int) -> str:

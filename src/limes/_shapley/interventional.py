@@ -105,6 +105,11 @@ class Interventional:
         return self._against.seconds_alike if self._are_alike else self._against.seconds
 
     @property
+    def pair_seconds(self) -> float:
+        # the background goes down trees with every row, and a leaf has as many pairs as columns, squared
+        return 4.0 * self._against.seconds
+
+    @property
     def _are_alike(self) -> bool:
         """Whether all background rows weigh the same."""
         return bool(np.isinf(self._family.weights.bandwidth))

@@ -37,6 +37,8 @@ from limes.models.forms._base import Combination, Form
 
 # t and 1 - t of a column that is kept for sure, and of one that is drawn for sure
 _KEPT, _DRAWN = np.array([1.0, SMALLEST_MASS]), np.array([SMALLEST_MASS, 1.0])
+# Measured: times that pairs of a forest take what contributions take, and the seconds of one pass at least
+_OF_FOREST, _LEAST = 3.0, 1e-4
 # Most nodes, as for contributions
 _MOST_NODES = 32
 
@@ -60,6 +62,17 @@ def exact_pairs(form: Form, expectation: Any, family: ProductFamily, x: Floats, 
     if isinstance(expectation, ExactExpectation):
         return _in_blocks(expectation.pairs, expectation.laws_at_once, family, x, cells, size)
     return of_two_ends(expectation, family, x, cells, size)
+
+
+def pair_seconds(form: Form, expectation: Any, family: ProductFamily) -> float:
+    """About the seconds that pairs of a row take."""
+    if isinstance(form, Combination):
+        return sum(pair_seconds(*part, family) for part in zip(form.parts, expectation.parts, strict=True))
+    of_contributions = max(float(expectation.account_seconds(family)), _LEAST)
+    if isinstance(expectation, ForestExpectation):
+        return _OF_FOREST * of_contributions
+    columns = len(family.marginals)
+    return (columns if isinstance(expectation, ExactExpectation) else 2 * columns) * of_contributions
 
 
 def of_two_ends(expectation: Any, family: ProductFamily, x: Floats, cells: Ints, size: int) -> Floats:

@@ -35,11 +35,18 @@ if TYPE_CHECKING:
     from limes._explanation.fit import Effects
 
 _BACKENDS = ("pandas", "polars", "pyarrow")
+# What a frame may hold
+FRAMES = (*READINGS, "pairs")
 
 
 def to_frame(explanation: Explanation, backend: Any, of: str) -> Any:
-    """A long frame of one reading, with the predictions."""
-    reading = getattr(explanation, check_choice("of", of, READINGS))
+    """A long frame of one reading, with the predictions; or of the pairs of contributions."""
+    if backend in FRAMES:
+        backend, of = "pandas", backend
+    check_choice("of", of, FRAMES)
+    if of == "pairs":
+        return _frame_of_pairs(explanation, backend)
+    reading = getattr(explanation, of)
     columns = {"value": reading.values, "standard_error": reading.standard_errors}
     if of == "contributions":
         columns |= {"alone": reading.alone, "last": reading.last, "base": reading.base_values}
@@ -49,10 +56,38 @@ def to_frame(explanation: Explanation, backend: Any, of: str) -> Any:
 
 
 def frame_of_attribution(reading: Contributions | Coefficients, backend: Any) -> Any:
-    """A long frame of one reading alone."""
+    """A long frame of one reading alone; of contributions also of their pairs."""
+    if backend == "pairs" and reading.kind == "contributions":
+        return _frame_of_pairs(reading.explanation, "pandas")
     columns = {"value": reading.values, "standard_error": reading.standard_errors}
     columns |= {"base": reading.base_values, "total": reading.total}
     return _long_frame(reading.explanation, backend, columns)
+
+
+def _frame_of_pairs(explanation: Explanation, backend: Any) -> Any:
+    """A line a row, feature, other feature and output."""
+    nw, account = _frames(backend), explanation.contributions
+    several, names = explanation.predictions.ndim == 2, explanation.feature_names
+    values, errors = (each if several else each[..., None] for each in (account.pairs, account.pair_errors))
+    shape = values.shape
+    rows, features, others, outputs = (axis.reshape(-1) for axis in np.indices(shape))
+    whole = all(type(label) is int for label in explanation.ids)
+    ids = [label if whole else _encodable(str(label)) for label in explanation.ids]
+    columns = {
+        "row": (nw.Int64(), rows),
+        "id": (nw.Int64() if whole else nw.String(), [ids[i] for i in rows.tolist()]),
+        **dict.fromkeys(("feature", "other", "output"), (nw.Int64(), outputs)),
+        "value": (nw.Float64(), np.ascontiguousarray(values).reshape(-1)),
+        "standard_error": (nw.Float64(), np.ascontiguousarray(errors).reshape(-1)),
+    }
+    schema = {name: kind for name, (kind, _) in columns.items()}
+    frame = nw.from_dict({name: cells for name, (_, cells) in columns.items()}, schema, backend=backend)
+    repeated = {
+        "feature": (names, features),
+        "other": (names, others),
+        "output": (explanation.output_names, outputs),
+    }
+    return _with_categories(frame.to_native(), backend, repeated)
 
 
 def _long_frame(explanation: Explanation, backend: Any, arrays: Mapping[str, Floats]) -> Any:
@@ -160,16 +195,19 @@ def _encodable(text: str | None) -> str | None:
     return text if text is None or text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-def to_shap(explanation: Explanation, of: str, base: str | None) -> Any:
+def to_shap(explanation: Explanation, of: str, base: str | None, *, interactions: bool) -> Any:
     shap = require("shap", "to_shap()")
     check_choice("of", of, READINGS)
+    if interactions and (of != "contributions" or base is not None):
+        raise InputError("to_shap(interactions=True) is of contributions from each row's own base")
     if base is not None:
         check_choice("base", base, ("common",))
     several, names = explanation.predictions.ndim == 2, explanation.output_names
     titles = [output_title(explanation, k) for k in range(len(names))]
     if of == "contributions":
         account = _of_one_base(explanation) if base == "common" else explanation.contributions
-        values, base_values = account.values.copy(), account.base_values.copy()
+        values = (account.pairs if interactions else account.values).copy()
+        base_values = account.base_values.copy()
         if base == "common":
             base_values = base_values[0]
     else:

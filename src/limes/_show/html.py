@@ -12,7 +12,7 @@ import numpy as np
 
 from limes._explanation.attribution import requested
 from limes._explanation.drawing import fact_texts
-from limes._explanation.fit import account_at, leading
+from limes._explanation.fit import account_at, leading, pairs_at
 from limes._explanation.json import from_data_url, to_data_url
 from limes._explanation.view import (
     account_line,
@@ -22,6 +22,7 @@ from limes._explanation.view import (
     meaning,
     method_line,
     output_title,
+    pair_sentence,
     row_label,
     shown_outputs,
     stated_facts,
@@ -139,6 +140,8 @@ def content_of(explanation: Explanation, *, of: str = "", features: int = MAX_FE
     if not of and leading(explanation) == "contributions":
         account = account_at(explanation, range(shown))
     rows = [_row(explanation, row, account and account.at([row]), features, of) for row in range(shown)]
+    if account is not None:
+        _say_pairs(explanation, account, rows)
     views = [output["view"] for row in rows for output in row["outputs"]]
     whole = requested(explanation, "contributions") or account
     return {
@@ -240,6 +243,17 @@ def _row(
     }
 
 
+def _say_pairs(explanation: Explanation, account: Contributions, rows: list[dict[str, Any]]) -> None:
+    """Add to the outputs of rows which features act together, where that is known or takes no time."""
+    pairs = pairs_at(explanation, range(len(rows)))
+    if pairs is None:
+        return
+    values = account.values.reshape(*account.values.shape[:2], -1)
+    for i, row in enumerate(rows):
+        for output in row["outputs"]:
+            output["together"] = pair_sentence(explanation, pairs[i], values[i], output["view"].position)
+
+
 def _outputs(
     explanation: Explanation, row: int, view: RowView, first: int, *, draws: bool = True
 ) -> list[dict[str, Any]]:
@@ -252,6 +266,7 @@ def _outputs(
             "open": few or output.position == first,
             "scale": _scale(output.lines),
             "account": _account(output),
+            "together": "",
             "texts": output.texts() if output.base is None else [],
             "curves": _sparklines(explanation, row, output.position, output.lines)
             if output.base is None

@@ -32,7 +32,6 @@ from limes._explanation.wording import (
     CONFIDENCE,
     cell,
     count,
-    is_missing,
     number,
     shorten,
 )
@@ -69,6 +68,7 @@ from limes._show.axes import (
 )
 from limes._show.effects import draw_effect, draw_effects, mean_effect, quantity_of
 from limes._show.inputs import draw_image, draw_text, part_of, pieces, side_by_side
+from limes._show.pairs import draw_pairs, has_texts, partner_of
 from limes._show.series import draw_series
 from limes._show.waterfall import account_steps, draw_steps, surrogate_steps
 from limes.exceptions import InputError
@@ -252,7 +252,7 @@ class Plots:
         of = of or self.of
         canvas = self._canvas(options)
         one = _measured(_one_output(self.explanation, output), of)
-        axes = canvas.line_axes(one, max_features, 0.5 if any(map(_has_texts, one.data.T)) else 0.34)
+        axes = canvas.line_axes(one, max_features, 0.5 if any(map(has_texts, one.data.T)) else 0.34)
         drawn = _drawn(one)
         order, rest = by_size(np.abs(drawn).sum(axis=0)), []
         if of == "contributions" and len(order) > max_features:
@@ -263,7 +263,7 @@ class Plots:
         dots, categories = None, []
         for line, j in enumerate(order):
             heights = line + stacked_heights(columns[:, line])
-            if _has_texts(one.data[:, j]):
+            if has_texts(one.data[:, j]):
                 categories.append((line, _category_dots(axes, values[:, line], heights, one.data[:, j])))
             else:
                 shades = ranks(one.data[:, j])
@@ -277,9 +277,7 @@ class Plots:
         for line, middles in categories:
             _write_categories(axes, line, middles)
             axes.set_ylim(len(order) + len(rest) - 0.35, -0.5)
-        lacks = any(
-            not _has_texts(cells) and np.isnan(numbers(cells)).any() for cells in one.data[:, order].T
-        )
+        lacks = any(not has_texts(cells) and np.isnan(numbers(cells)).any() for cells in one.data[:, order].T)
         label = f"{_words(one, of)}{_per(one, of)}, one dot a row{'; grey: missing' if lacks else ''}"
         signed_frame(axes, canvas.with_unit(label + ("" if rest else _omitted(one, len(order)))))
         _in_percent(axes.xaxis, one, of)
@@ -341,11 +339,32 @@ class Plots:
         return axes
 
     @spelled_out
+    def pairs(
+        self,
+        row: int | str = 0,
+        output: str | int | None = None,
+        *,
+        max_features: int = 8,
+        **options: Unpack[Options],
+    ) -> Axes:
+        """Draw which features act together in one row: each pair once, and what each feature adds by itself.
+
+        All cells add up to the prediction less the base. The parameters are those of `Plots`; an InputError
+        is raised where contributions have no pairs.
+        """
+        canvas = self._canvas(options)
+        one = _one_row(self.explanation, row, output)
+        view = view_row(one, 0, 1, account=named_account(one, "contributions")).outputs[0]
+        axes = draw_pairs(one, canvas, max_features)
+        self._title_row(axes, row, view, canvas)
+        return axes
+
+    @spelled_out
     def dependence(
         self,
         feature: Any,
         *,
-        color: Any = None,
+        color: Any = "auto",
         output: str | int | None = None,
         of: str | None = None,
         **options: Unpack[Options],
@@ -356,9 +375,10 @@ class Plots:
         ----------
         feature : name or position
             As the table names its column, by the text of that, or by position.
-        color : name or position, or "auto"
-            Another feature, by whose values the dots are coloured; "auto" is the one that explains most of
-            what rows of like values differ by.
+        color : name or position, "auto", or None
+            Another feature, by whose values the dots are coloured. "auto" is the one with the largest mean
+            |pair| of contributions, none where all are 0; and without quick exact pairs, the one that
+            explains most of what rows of like values differ by.
         output, of, ax, names, title, unit
             See `Plots`.
 
@@ -382,11 +402,16 @@ class Plots:
         plain_frame(axes, 9)
         if reach.any() and np.isfinite(reach).all():
             axes.vlines(x, y - reach, y + reach, color=ink(), alpha=0.18, zorder=1)
+        auto = isinstance(color, str) and color == "auto" and "auto" not in one.feature_names
         if color is None:
+            by = None
+        elif auto:
+            by = partner_of(_one_output(self.explanation, output), j, y, of)
+        else:
+            by = _feature(one, color)
+        if by is None:
             axes.scatter(x, y, s=18, color=FULL, alpha=0.75, linewidths=0, zorder=3)
         else:
-            auto = isinstance(color, str) and color == "auto" and "auto" not in one.feature_names
-            by = strongest_partner(one.data, j, y) if auto else _feature(one, color)
             _coloured_dots(axes, x, y, one.data[:, by], canvas.feature(one.feature_names[by]))
         if ticks:
             axes.set_xticks(range(len(ticks)), labels=[shorten(t, 18) for t in ticks], parse_math=False)
@@ -787,7 +812,7 @@ def _write_categories(axes: Axes, line: int, middles: dict[str, float]) -> None:
 
 def _coloured_dots(axes: Axes, x: Floats, y: Floats, cells: Objects, name: str) -> None:
     """Draw dots in the colours of another column's values, and say which."""
-    if not _has_texts(cells):
+    if not has_texts(cells):
         dots = number_dots(axes, x, y, numbers(cells), 18)
         if dots is not None:
             colour_bar(axes, dots, shorten(name, 40))
@@ -798,57 +823,6 @@ def _coloured_dots(axes: Axes, x: Floats, y: Floats, cells: Objects, name: str) 
     for label, colour, rows in groups:
         axes.scatter(x[rows], y[rows], s=18, color=colour, linewidths=0, label=shorten(label, 24), zorder=3)
     legend(axes, title=shorten(name, 30), title_fontsize=9)
-
-
-# Rows of like values of a feature, about; most groups of these
-_ALIKE, _MOST_SLICES = 15, 10
-
-
-def strongest_partner(data: Objects, j: int, y: Floats) -> int:
-    """The column other than j that explains most of what y, (n,), varies by among rows of like values of j.
-
-    Rows are sliced by column j. In each slice the variance that a line in the ranks of another column
-    explains, or the means of its categories, counts less what as many random numbers would.
-    """
-    alike = _categories(data[:, j]) if _has_texts(data[:, j]) else ranks(data[:, j])
-    slices = min(_MOST_SLICES, max(1, len(y) // _ALIKE))
-    of_slice = alike if _has_texts(data[:, j]) else np.floor(np.nan_to_num(alike, nan=-1.0) * slices)
-    gains = np.full(data.shape[1], -np.inf)
-    for k in range(data.shape[1]):
-        if k != j:
-            named = _has_texts(data[:, k])
-            other = _categories(data[:, k]) if named else np.nan_to_num(ranks(data[:, k]), nan=-0.5)
-            gains[k] = sum(
-                _gain(other[rows], y[rows], named=named)
-                for rows in (of_slice == one for one in np.unique(of_slice))
-            )
-    return int(gains.argmax())
-
-
-def _categories(cells: Objects) -> Floats:
-    return np.unique([cell(value) for value in cells.tolist()], return_inverse=True)[1].astype(float)
-
-
-def _gain(x: Floats, y: Floats, *, named: bool) -> float:
-    """The squares that x explains of y, less those that numbers without a relation would."""
-    rest = y - y.mean()
-    total = float(rest @ rest)
-    if named:
-        groups = np.unique(x, return_inverse=True)[1]
-        sums, counts = np.bincount(groups, rest), np.bincount(groups)
-        explained, freedom = float((sums**2 / counts).sum()), len(counts) - 1
-    else:
-        away = x - x.mean()
-        explained, freedom = float((away @ rest) ** 2 / ((away @ away) or 1.0)), 1
-    return explained - total * freedom / max(len(y) - 1, 1)
-
-
-def _has_texts(cells: Objects) -> bool:
-    """Whether a column holds categories: no cell is a number, and some cell is not missing."""
-    if cells.dtype != object:
-        return False
-    present = [value for value in cells.tolist() if not is_missing(value)]
-    return bool(present) and all(isinstance(value, str | bool) for value in present)
 
 
 def _name_missing(axes: Axes, place: float) -> None:
@@ -865,7 +839,7 @@ def _places(cells: Objects) -> tuple[Floats, list[str], float | None]:
 
     These lie at the left.
     """
-    if not _has_texts(cells):
+    if not has_texts(cells):
         values = numbers(cells)
         present = values[~np.isnan(values)]
         low, span = (present.min(), np.ptp(present)) if present.size else (0.0, 0.0)

@@ -40,7 +40,7 @@ from limes._diagnostics.context import ExactSource
 from limes._diagnostics.diagnosis import Diagnosis, diagnose
 from limes._explanation import Explanation
 from limes._explanation.attribution import requested
-from limes._explanation.fit import account_at, leading
+from limes._explanation.fit import account_at, leading, pairs_at
 from limes._explanation.rules import certificate_sentences
 from limes._explanation.view import (
     account_line,
@@ -53,6 +53,7 @@ from limes._explanation.view import (
     meaning,
     method_line,
     output_title,
+    pair_sentence,
     row_label,
     shown_outputs,
     slope_deviations,
@@ -194,6 +195,8 @@ MOST_ROWS, MOST_SLOW_ROWS = 10_000, 50
 # Largest number of numbers of effects, unless asked for; largest number of names of cells
 _MOST_EFFECTS, _MOST_CELL_TEXTS = 1_000_000, 20_000
 _BLOCK = 500
+# Most rows whose pairs are in the page, a sentence each, and seconds that these may take
+_MOST_PAIRED, _PAIR_SECONDS = 500, 5.0
 # A column with more distinct values is stored as numbers, if it has nothing else
 _FEW_VALUES = 256
 # float32 and float64 hold whole numbers up to these
@@ -313,7 +316,19 @@ class _Content:
             "values": packer.numbers(values),
             "errors": packer.numbers(errors) if errors.any() else None,
             "calls": packer.codes(account.calls) if account.calls.any() else None,
+            "pairs": self._pairs(outputs, account),
         }
+
+    def _pairs(self, outputs: list[int], account: Contributions) -> Any:
+        """Which features act together, a sentence an output and row; None of many rows, or where unknown."""
+        e = self.explanation
+        pairs = pairs_at(e, range(len(e)), _PAIR_SECONDS) if len(e) <= _MOST_PAIRED else None
+        if pairs is None:
+            return None
+        values = with_outputs(account.values, e)
+        return self.packer.coded(
+            pair_sentence(e, pairs[i], values[i], k) for k in outputs for i in range(len(e))
+        )
 
     def _slopes(self) -> dict[str, Any]:
         """Return deviations and means of columns that have slopes, NaN for others; None where none has."""

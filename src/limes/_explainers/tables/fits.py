@@ -59,7 +59,7 @@ from limes._shapley.curved_margins import CurvedMargin
 from limes._shapley.exact import RowContributions, exact_contributions
 from limes._shapley.game_controls import IndependentDraws
 from limes._shapley.interventional import Interventional
-from limes._shapley.pairs import beside_diagonal, exact_pairs
+from limes._shapley.pairs import beside_diagonal, exact_pairs, pair_seconds
 from limes._shapley.permutations import ControlVariates, PermutationSampler
 from limes._shapley.set_sampler import SetSampler
 from limes._shapley.starts import DrawnStarts, ProductStarts
@@ -367,8 +367,8 @@ class Accounts(ABC):
 
 
 NO_PAIRS = (
-    "pairs of contributions need a model that limes reads, and this one is a function (docs/models.md): "
-    "explanation.interactions() estimates which columns act together"
+    "pairs are exact where contributions are, and these are estimated: explanation.interactions() estimates "
+    "which columns act together; of boosted trees output='margin' has exact contributions"
 )
 
 
@@ -416,6 +416,11 @@ class TableFits(Accounts):
     def account_seconds(self) -> float:
         expectation: Any = None if self.form is None else self.form.expectation
         return 0.0 if expectation is None else float(expectation.account_seconds(self.family))
+
+    @property
+    def pair_seconds(self) -> float:
+        form = self.form
+        return np.inf if form is None else pair_seconds(form.form, form.expectation, self.family)
 
     def fidelities(self, rows: Sequence[int]) -> list[tuple[Floats, Floats]]:
         missing = [row for row in dict.fromkeys(rows) if row not in self._fidelities]

@@ -72,6 +72,11 @@ class JointFits(Accounts):
         exact = self.expectation.interventional
         return 0.0 if exact is None else exact.seconds
 
+    @property
+    def pair_seconds(self) -> float:
+        exact: Interventional | None = self.expectation.interventional
+        return np.inf if exact is None else exact.pair_seconds
+
     @cached_property
     def _background_cells(self) -> Ints:
         """Cells of the background's rows, (n, d), which the effects of all explained rows share."""

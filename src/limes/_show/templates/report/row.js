@@ -101,7 +101,9 @@ class Account {
     this.shares = model.shares(i, k);
     this.lines = el('div', { class: 'scroll' });
     this.headline = el('p', { class: 'headline' });
-    const calls = model.account.calls ? model.array(model.account.calls)[i] : 0;
+    const { calls: asked, pairs: coded } = model.account;
+    const calls = asked ? model.array(asked)[i] : 0;
+    const pairs = coded && coded.entries[model.at(coded.codes, i, k)];
     this.element = el(
       'section',
       { class: 'account', 'aria-label': 'Account of the prediction' },
@@ -116,6 +118,7 @@ class Account {
           ? ` They are estimated${calls ? ` from ${count(calls, 'model call')}` : ''}: ± is one standard error, lines across bars are 95 % error bars.`
           : '',
       ),
+      pairs ? el('p', { class: 'soft' }, pairs) : null,
     );
     this.draw();
   }
