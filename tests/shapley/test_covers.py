@@ -111,10 +111,10 @@ def test_other_forms_are_refused():
     form = forest_of(nodes, with_covers(rng, nodes), 4)
     with pytest.raises(InputError, match="read as Linear"):
         Covers(Combination([form, Linear(np.ones((4, 1)), np.zeros(1))], np.ones(2)))
-    without = replace(form, covers=np.zeros(0), no_covers="nobody counted")
-    with pytest.raises(InputError, match="nobody counted"):
+    without = replace(form, covers=np.zeros(0), no_covers="rows were not counted")
+    with pytest.raises(InputError, match="rows were not counted"):
         Covers(without)
-    with pytest.raises(InputError, match="nobody counted"):
+    with pytest.raises(InputError, match="rows were not counted"):
         Covers(Forest.joined([form, without], intercept=np.zeros(1)))
     with pytest.raises(InputError, match="covers must have an entry"):
         replace(form, covers=np.ones(2))

@@ -351,10 +351,10 @@ def _refuse(name: str) -> Never:
 
 def _refuse_options(options: Mapping[str, Any]) -> None:
     """Refuse options that exist and mean nothing here; their defaults may be written out."""
-    known = TabularExplainer.__signature__.parameters  # type: ignore[attr-defined]
-    complete(TabularExplainer, {name: value for name, value in options.items() if name not in known})
+    all_options = TabularExplainer.__signature__.parameters  # type: ignore[attr-defined]
+    complete(TabularExplainer, {name: value for name, value in options.items() if name not in all_options})
     for name, value in options.items():
-        default = known[name].default
+        default = all_options[name].default
         if value is not default and not (type(value) is type(default) and value == default):
             raise InputError(
                 f"{name}={value!r} is about perturbed rows, and law='covers' has none; its options are "

@@ -222,7 +222,7 @@ def takes(keywords: type, **defaults: Any) -> Callable[[Explainer], Explainer]:
     def decorate(explainer: Explainer) -> Explainer:
         values = {**_DEFAULTS, **defaults}
         options = ((name, values[name], kind) for name, kind in get_type_hints(keywords).items())
-        # of the constructor: a class may have a __new__ of its own
+        # of the constructor: a class may have a separate __new__
         constructor = partial(vars(explainer)["__init__"], None)
         explainer.__signature__ = with_options(constructor, options)  # type: ignore[attr-defined]
         return explainer

@@ -112,10 +112,10 @@ class Explanation:
 
 
 def _position(name: str, names: Any) -> int:
-    known = [] if names is None else [*map(str, names)]
-    if name not in known:
-        raise InputError(f"nothing is called {name!r}; names are {known}")
-    return known.index(name)
+    texts = [] if names is None else [*map(str, names)]
+    if name not in texts:
+        raise InputError(f"nothing is called {name!r}; names are {texts}")
+    return texts.index(name)
 
 
 def has_shap() -> bool:

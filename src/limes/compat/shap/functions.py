@@ -74,7 +74,7 @@ class FunctionExplainer(Explainer):
         self.data = rows
         n = len(rows)
         self._weights = np.full(n, 1.0 / n) if background.weights is None else background.weights
-        self._asked = background._replace(rows=rows)
+        self._summary = background._replace(rows=rows)
         answers = self._answers(rows)
         self._outputs = answers.shape[1:]
         base = self._weights @ answers.reshape(n, -1)
@@ -89,7 +89,7 @@ class FunctionExplainer(Explainer):
     def _read(self) -> TabularExplainer | None:
         """The explainer of an estimator whose method this is; None where it has no exact contributions."""
         try:
-            explainer = TabularExplainer(self.model, self._asked.repeated, law="joint", bandwidth=np.inf)
+            explainer = TabularExplainer(self.model, self._summary.repeated, law="joint", bandwidth=np.inf)
         except LimesError:  # the function itself is asked
             return None
         return explainer if explainer._model.has_exact_contributions else None  # noqa: SLF001
@@ -202,7 +202,7 @@ class FunctionExplainer(Explainer):
     def _sampler(self, sets: int) -> TabularExplainer:
         return TabularExplainer(
             self.model,
-            self._asked.repeated,
+            self._summary.repeated,
             law="joint",
             bandwidth=np.inf,
             contributions=True,

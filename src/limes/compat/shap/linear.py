@@ -110,7 +110,7 @@ class LinearExplainer(Explainer):
         return Account(values, np.repeat(np.asarray(self.expected_value)[None], len(x), axis=0), None)
 
     def __call__(self, X: Any, *_: Any, silent: bool = False) -> Any:  # noqa: ARG002
-        """Return shap's Explanation of rows X; options of samples are ignored, as there are none."""
+        """Return shap's Explanation of rows X; options of samples are ignored."""
         return self._explanation(X)
 
     def shap_values(self, X: Any) -> Floats:

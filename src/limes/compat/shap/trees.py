@@ -217,8 +217,8 @@ class TreeExplainer(Explainer):
         return explanation
 
 
-def _check_options(options: dict[str, Any], known: set[str]) -> None:
-    unknown = sorted(options.keys() - known)
+def _check_options(options: dict[str, Any], names: set[str]) -> None:
+    unknown = sorted(options.keys() - names)
     if unknown:
         raise TypeError(f"TreeExplainer() got an unexpected keyword argument {unknown[0]!r}")
 

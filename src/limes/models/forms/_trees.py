@@ -22,7 +22,7 @@ from limes.models.forms._base import Reducible, SumOfProducts, output_intercept
 _BLOCK = 2048
 # Category codes up to which every code is one group
 _FEW_CODES = 256
-# Why a forest has no covers, where nobody says another reason
+# Why a forest has no covers, unless its reader says another reason
 _NOT_STORED = "the forest was made without the weights of training rows at its nodes"
 # The kernels take arrays in C order, and of one type each
 _TYPES: dict[type, tuple[str, ...]] = {
