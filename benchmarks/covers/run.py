@@ -1,4 +1,4 @@
-"""``python -m benchmarks covers``: contributions by the trees' own counts of training rows, of three libraries.
+"""``python -m benchmarks covers``: contributions by the trees' counts of training rows, of three libraries.
 
 limes, ``shap.TreeExplainer(model)`` and the model's own ``pred_contribs`` answer the same question. CPU time
 of one thread; single rows and batches take turns, and the median counts. limes is measured twice: the numbers
@@ -25,7 +25,7 @@ _VERSIONS = ("shap", "xgboost-cpu", "lightgbm", "catboost", "scikit-learn")
 
 
 def _models() -> dict[str, Callable[[], tuple[Any, Callable[[Any, np.ndarray], Any] | None]]]:
-    """A fitted model, and its own contributions, by the name of the case."""
+    """A fitted model, and its library's contributions, by the name of the case."""
 
     def forest() -> Any:
         from sklearn.ensemble import RandomForestRegressor
@@ -35,10 +35,10 @@ def _models() -> dict[str, Callable[[], tuple[Any, Callable[[Any, np.ndarray], A
     def xgboost() -> Any:
         import xgboost
 
-        def own(model: Any, rows: np.ndarray) -> Any:
+        def library(model: Any, rows: np.ndarray) -> Any:
             return model.get_booster().predict(xgboost.DMatrix(rows), pred_contribs=True)
 
-        return xgboost.XGBRegressor(n_estimators=300, max_depth=6, random_state=0, n_jobs=1), own
+        return xgboost.XGBRegressor(n_estimators=300, max_depth=6, random_state=0, n_jobs=1), library
 
     def lightgbm() -> Any:
         import lightgbm
@@ -57,10 +57,10 @@ def _models() -> dict[str, Callable[[], tuple[Any, Callable[[Any, np.ndarray], A
             "allow_writing_files": False,
         }
 
-        def own(model: Any, rows: np.ndarray) -> Any:
+        def library(model: Any, rows: np.ndarray) -> Any:
             return model.get_feature_importance(catboost.Pool(rows), type="ShapValues", thread_count=1)
 
-        return catboost.CatBoostRegressor(thread_count=1, **options), own
+        return catboost.CatBoostRegressor(thread_count=1, **options), library
 
     return {
         "XGBoost 300 x depth 6": xgboost,
@@ -89,7 +89,7 @@ def _cpu(work: Callable[[], Any]) -> float:
     return 1e3 * (time.process_time() - start)
 
 
-def _measured(model: Any, own: Callable[[Any, np.ndarray], Any] | None, rounds: int) -> dict[str, Any]:
+def _measured(model: Any, library: Callable[[Any, np.ndarray], Any] | None, rounds: int) -> dict[str, Any]:
     import shap
 
     import limes
@@ -109,13 +109,15 @@ def _measured(model: Any, own: Callable[[Any, np.ndarray], Any] | None, rounds: 
         "numbers": covers.contributions,
         "call": explainer,
         "shap": theirs,
-        **({"own": partial(own, model)} if own is not None else {}),
+        **({"library": partial(library, model)} if library is not None else {}),
     }
     values = covers.contributions(rows[:50]).values[..., 0]
     largest = float(np.abs(values).max())
     apart = {"shap": float(np.abs(values - theirs(rows[:50])).max() / largest)}
-    if own is not None:
-        apart["own"] = float(np.abs(values - np.asarray(own(model, rows[:50]))[:, :-1]).max() / largest)
+    if library is not None:
+        apart["library"] = float(
+            np.abs(values - np.asarray(library(model, rows[:50]))[:, :-1]).max() / largest
+        )
     one: dict[str, list[float]] = {name: [] for name in works}
     batch: dict[str, list[float]] = {name: [] for name in works}
     pairs: dict[str, list[float]] = {"numbers": [], "shap": []}
