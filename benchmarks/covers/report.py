@@ -10,7 +10,8 @@ def text(result: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in result["versions"].items())
     lines = [
         f"Machine: {result['machine']}; one thread, CPU time, milliseconds a row, medians of alternating "
-        f"calls. {versions}. Batches of {result['batch']:,} rows; the model's own is `pred_contribs` or its like.",
+        f"calls. {versions}. Batches of {result['batch']:,} rows; the model's own is `pred_contribs` or its "
+        "like.",
         "",
         "| model | one row: limes, numbers | limes, call | shap | the model's own | batch: limes, numbers "
         "| limes, call | shap | the model's own | pairs: limes | shap | apart from shap, the model's own |",

@@ -20,7 +20,7 @@ from benchmarks.progress import say
 from benchmarks.speed.cases import friedman
 from benchmarks.speed.run import machine
 
-BATCH, OF_PAIRS = 200, 2
+BATCH, OF_PAIRS = 100, 1
 _VERSIONS = ("shap", "xgboost-cpu", "lightgbm", "catboost", "scikit-learn")
 
 
@@ -30,7 +30,7 @@ def _models() -> dict[str, Callable[[], tuple[Any, Callable[[Any, np.ndarray], A
     def forest() -> Any:
         from sklearn.ensemble import RandomForestRegressor
 
-        return RandomForestRegressor(100, max_depth=10, random_state=0, n_jobs=2), None
+        return RandomForestRegressor(20, max_depth=8, random_state=0, n_jobs=1), None
 
     def xgboost() -> Any:
         import xgboost
@@ -66,11 +66,11 @@ def _models() -> dict[str, Callable[[], tuple[Any, Callable[[Any, np.ndarray], A
         "XGBoost 300 x depth 6": xgboost,
         "LightGBM 300 x 31 leaves": lightgbm,
         "CatBoost 300 x depth 6": catboost,
-        "random forest 100 x depth 10": forest,
+        "random forest 20 x depth 8": forest,
     }
 
 
-def measure(rounds: int = 15, cases: str = "") -> dict[str, Any]:
+def measure(rounds: int = 7, cases: str = "") -> dict[str, Any]:
     """A record for each model."""
     warnings.simplefilter("ignore")
     versions = {name: version(name) for name in _VERSIONS}

@@ -41,8 +41,7 @@ from limes._explanation.selection import (
     selected,
     split_key,
 )
-from limes._explanation.view import SHAPLEY, one_line_summary
-from limes._explanation.wording import NOT_OF_COVERS
+from limes._explanation.view import one_line_summary, why_not_computed
 from limes._warnings import RowWarning, of_outputs
 from limes.exceptions import InputError
 
@@ -350,17 +349,8 @@ class Explanation(Page):
         return self._computed("interactions").interactions(self.feature_names, self.output_names, top)
 
     def _computed(self, name: str) -> Fit:
-        if is_by_covers(self):
-            raise InputError(NOT_OF_COVERS.format(name=name))
-        if self.fit is None:
-            if self.certificates:
-                raise InputError(f"a rule has no {name}: use a TabularExplainer")
-            if self.provenance.get("weights") == SHAPLEY:
-                raise InputError(f"an account at two levels has no {name}: explain without hierarchy=True")
-            raise InputError(
-                f"{name} needs the explainer that made the explanation, and a saved explanation has only R²: "
-                "explain the rows again"
-            )
+        if self.fit is None or is_by_covers(self):
+            raise InputError(why_not_computed(self, name))
         return self.fit
 
     @property

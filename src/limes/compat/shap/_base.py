@@ -123,12 +123,11 @@ class Explainer:
         Trees, which need no ``masker``; a linear model; or a function of a table.
     masker
         Background rows: a table, ``shap.maskers.Independent(table)``, or ``shap.kmeans(table, k)``.
-    link
-        ``shap.links.identity``, or ``shap.links.logit`` for functions of few columns.
     algorithm
         "auto", "tree", "linear", "exact", "permutation" or "kernel".
-    output_names, feature_names, linearize_link, seed
-        Names for the results; the last two change nothing but the seed of samples.
+    link, output_names, feature_names, linearize_link, seed
+        ``shap.links.identity``, or ``shap.links.logit`` for functions of few columns; names for the results;
+        the last but one changes nothing, and the last is the seed of samples.
 
     Raises
     ------
@@ -159,14 +158,14 @@ class Explainer:
         cls,
         model: Any = None,
         masker: Any = None,
-        *arguments: Any,
+        *_arguments: Any,
         algorithm: str = "auto",
-        **options: Any,  # noqa: ARG004
+        **_options: Any,
     ) -> Any:
         if cls is not Explainer:
             return object.__new__(cls)
-        if len(arguments) > 1:  # link, algorithm
-            algorithm = arguments[1]
+        if len(_arguments) > 1:  # link, algorithm
+            algorithm = _arguments[1]
         module, name = _choice(model, masker, algorithm)
         # it is a subclass of this one
         return object.__new__(getattr(import_module(f"limes.compat.shap.{module}"), name))

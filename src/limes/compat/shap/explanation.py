@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -136,7 +137,9 @@ _peer: list[Any] = []
 def shap_module() -> Any:
     """The library shap itself, None where it is not installed."""
     if not _peer:
-        _peer.append(import_module("shap") if has_shap() else None)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # its own imports warn of matplotlib's next version
+            _peer.append(import_module("shap") if has_shap() else None)
     return _peer[0]
 
 

@@ -49,9 +49,9 @@ class FunctionExplainer(Explainer):
         feature_names: Any = None,
         linearize_link: bool = True,  # noqa: ARG002
         seed: int | None = None,
-        **options: Any,
+        **_options: Any,
     ) -> None:
-        unknown = sorted(options.keys() - {"algorithm", "output_names", "data", "max_evals", "keep_index"})
+        unknown = sorted(_options.keys() - {"algorithm", "output_names", "data", "max_evals", "keep_index"})
         if unknown:
             raise TypeError(f"{type(self).__name__}() got an unexpected keyword argument {unknown[0]!r}")
         if not callable(model):
@@ -59,11 +59,11 @@ class FunctionExplainer(Explainer):
                 "Provided model function fails when applied to the provided data set: "
                 f"{type(model).__name__} is not callable; pass one of its methods, such as model.predict"
             )
-        masker = options.get("data") if masker is None else masker
+        masker = _options.get("data") if masker is None else masker
         self.model, self.masker, self.link = model, masker, link
-        self.feature_names, self.output_names = feature_names, options.get("output_names")
+        self.feature_names, self.output_names = feature_names, _options.get("output_names")
         self._link, self._seed = link_of(link), seed
-        self._evals = options.get("max_evals")
+        self._evals = _options.get("max_evals")
         self._background = background = background_of(masker)
         self._is_method = behind_method(model, None)[0] is not model
         rows = background.rows
@@ -250,9 +250,9 @@ class KernelExplainer(FunctionExplainer):
     _takes_arrays, _sets = True, 2048
 
     def __init__(
-        self, model: Any, data: Any = None, feature_names: Any = None, link: Any = "identity", **options: Any
+        self, model: Any, data: Any = None, feature_names: Any = None, link: Any = "identity", **_options: Any
     ) -> None:
-        super().__init__(model, data, link, feature_names, **options)
+        super().__init__(model, data, link, feature_names, **_options)
 
     def shap_values(
         self,
@@ -262,23 +262,40 @@ class KernelExplainer(FunctionExplainer):
         silent: bool = False,  # noqa: ARG002
         gc_collect: bool = False,  # noqa: ARG002
     ) -> Floats:
-        """Contributions (n, d) of one output, (n, d, k) of several; without the first axis of one row.
+        """Contributions (n, d) of one output, (n, d, k) of several; without the first axis of one row ``X``.
 
         ``nsamples`` coalitions are asked about at most; all of them, if there are no more. ``l1_reg`` is
-        ignored: no column is left out.
+        ignored: no column is left out. So are ``silent`` and ``gc_collect``.
         """
         return self._shap_values(X, evals=nsamples)
 
     def __call__(self, X: Any, l1_reg: Any = None, silent: bool = False, nsamples: Any = "auto") -> Any:  # noqa: ARG002
-        """Return shap's Explanation of rows X."""
+        """Return shap's Explanation of rows ``X``, from ``nsamples`` coalitions at most.
+
+        ``l1_reg`` and ``silent`` are ignored.
+        """
         return self._explanation(X, evals=nsamples)
 
 
 class SamplingExplainer(KernelExplainer):
-    """The same, under shap's name for samples of columns: see `KernelExplainer`."""
+    """The same, under shap's name for samples of columns: see `KernelExplainer`.
+
+    Parameters
+    ----------
+    model, data, feature_names, link
+        As of `KernelExplainer`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from limes.compat import shap
+    >>> explainer = shap.SamplingExplainer(lambda x: x[:, 0] * x[:, 1], np.zeros((1, 2)))
+    >>> explainer(np.array([[2.0, 3.0]])).values.tolist()
+    [[3.0, 3.0]]
+    """
 
     def __call__(self, X: Any, y: Any = None, nsamples: Any = 2000) -> Any:  # type: ignore[override]  # noqa: ARG002
-        """Return shap's Explanation of rows X."""
+        """Return shap's Explanation of rows ``X``, from ``nsamples`` coalitions; ``y`` is ignored."""
         return self._explanation(X, evals=nsamples)
 
 
@@ -287,6 +304,23 @@ class PermutationExplainer(FunctionExplainer):
 
     The function is asked about tables of the background's kind, and about ``max_evals`` coalitions a row at
     most, or 1,024.
+
+    Parameters
+    ----------
+    model
+        A function of a table, (n,) or (n, k) numbers.
+    masker
+        Background rows, all of which count: a table, a masker or a summary of one.
+    link, feature_names, linearize_link, seed
+        As of `KernelExplainer`; the third changes nothing, and the last is the seed of samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from limes.compat import shap
+    >>> explainer = shap.PermutationExplainer(lambda x: x[:, 0] * x[:, 1], np.zeros((1, 2)))
+    >>> explainer(np.array([[2.0, 3.0]])).values.tolist()
+    [[3.0, 3.0]]
     """
 
     def __call__(
@@ -299,7 +333,11 @@ class PermutationExplainer(FunctionExplainer):
         outputs: Any = None,
         silent: bool = False,  # noqa: ARG002
     ) -> Any:
-        """Return shap's Explanation of rows X, with ``error_std`` where the values are sampled."""
+        """Return shap's Explanation of rows ``X``, with ``error_std`` where the values are sampled.
+
+        ``max_evals`` coalitions are asked about at most. ``error_bounds``, ``batch_size`` and ``silent`` are
+        ignored; ``main_effects`` and ``outputs`` are refused.
+        """
         if main_effects or outputs is not None:
             raise InputError("main_effects= and outputs= are not explained here: pick outputs of the result")
         return self._explanation(X, evals=max_evals)
@@ -313,14 +351,36 @@ class PermutationExplainer(FunctionExplainer):
         batch_evals: bool = True,  # noqa: ARG002
         silent: bool = False,  # noqa: ARG002
     ) -> Floats:
-        """Contributions (n, d) or (n, d, k), for what ``npermutations`` orders, there and back, cost."""
+        """Contributions (n, d) or (n, d, k), for what ``npermutations`` orders, there and back, cost.
+
+        Of rows ``X``. ``error_bounds``, ``batch_evals`` and ``silent`` are ignored; ``main_effects`` are
+        refused.
+        """
         if main_effects:
             raise InputError("main_effects= are not explained here")
         return self._shap_values(X, evals=npermutations * (2 * self.data.shape[1] + 1))
 
 
 class ExactExplainer(FunctionExplainer):
-    """Contributions of columns to any function, from all coalitions: see `KernelExplainer`."""
+    """Contributions of columns to any function, from all coalitions: see `KernelExplainer`.
+
+    Parameters
+    ----------
+    model
+        A function of a table, (n,) or (n, k) numbers.
+    masker
+        Background rows, all of which count: a table, a masker or a summary of one.
+    link, feature_names, linearize_link, seed
+        As of `KernelExplainer`; the third changes nothing, and the last is the seed of samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from limes.compat import shap
+    >>> explainer = shap.ExactExplainer(lambda x: x[:, 0] * x[:, 1], np.zeros((1, 2)))
+    >>> explainer(np.array([[2.0, 3.0]])).values.tolist()
+    [[3.0, 3.0]]
+    """
 
     _sets = 100_000
 
@@ -334,7 +394,11 @@ class ExactExplainer(FunctionExplainer):
         interactions: Any = 1,
         silent: bool = False,  # noqa: ARG002
     ) -> Any:
-        """Return shap's Explanation of rows X."""
+        """Return shap's Explanation of rows ``X``, from ``max_evals`` coalitions at most.
+
+        ``error_bounds``, ``batch_size`` and ``silent`` are ignored; ``main_effects`` and ``interactions`` are
+        refused.
+        """
         if main_effects or interactions not in (1, False):
             raise InputError("main_effects= and interactions= are of trees here: use TreeExplainer")
         return self._explanation(X, evals=max_evals)

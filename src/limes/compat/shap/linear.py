@@ -66,9 +66,9 @@ class LinearExplainer(Explainer):
         link: Any = None,
         nsamples: int = 1000,  # noqa: ARG002 - of the correlated game
         feature_perturbation: str | None = None,
-        **options: Any,
+        **_options: Any,
     ) -> None:
-        unknown = sorted(options.keys() - _OPTIONS)
+        unknown = sorted(_options.keys() - _OPTIONS)
         if unknown:
             raise TypeError(f"LinearExplainer() got an unexpected keyword argument {unknown[0]!r}")
         if feature_perturbation not in (None, "interventional"):
@@ -80,9 +80,9 @@ class LinearExplainer(Explainer):
             )
         if link_of(link) is not None:
             raise InputError("link= of a linear model is the identity: its margin is explained")
-        masker = options.get("data") if masker is None else masker
+        masker = _options.get("data") if masker is None else masker
         self.model, self.masker, self.link = model, masker, link
-        self.feature_names, self.output_names = options.get("feature_names"), options.get("output_names")
+        self.feature_names, self.output_names = _options.get("feature_names"), _options.get("output_names")
         if isinstance(model, tuple) and len(model) == 2:
             coef, intercept = (np.asarray(each, dtype=np.float64) for each in model)
             coef = coef.T if coef.ndim == 2 else coef
@@ -110,11 +110,11 @@ class LinearExplainer(Explainer):
         return Account(values, np.repeat(np.asarray(self.expected_value)[None], len(x), axis=0), None)
 
     def __call__(self, X: Any, *_: Any, silent: bool = False) -> Any:  # noqa: ARG002
-        """Return shap's Explanation of rows X; options of samples are ignored."""
+        """Return shap's Explanation of rows ``X``; ``silent`` and options of samples are ignored."""
         return self._explanation(X)
 
     def shap_values(self, X: Any) -> Floats:
-        """Contributions (n, d), or (n, d, k) of several outputs; without the first axis of one row."""
+        """Contributions (n, d), or (n, d, k) of several outputs; without the first axis of one row ``X``."""
         return self._shap_values(X)
 
 

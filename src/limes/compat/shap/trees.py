@@ -85,11 +85,11 @@ class TreeExplainer(Explainer):
         approximate: Any = _UNSET,  # noqa: ARG002 - shap ignores it, too
         link: Any = None,
         linearize_link: Any = None,  # noqa: ARG002
-        **options: Any,
+        **_options: Any,
     ) -> None:
-        _check_options(options, {"masker", "algorithm", "output_names", "seed"})
-        data = options.get("masker") if data is None else data
-        self.output_names = options.get("output_names")
+        _check_options(_options, {"masker", "algorithm", "output_names", "seed"})
+        data = _options.get("masker") if data is None else data
+        self.output_names = _options.get("output_names")
         if feature_perturbation not in _PERTURBATIONS:
             raise peer_error(
                 "InvalidFeaturePerturbationError",
@@ -183,16 +183,19 @@ class TreeExplainer(Explainer):
         check_additivity: bool = True,  # noqa: ARG002 - sums are always compared with the model's answers
         from_call: bool = False,  # noqa: ARG002
     ) -> Floats:
-        """Contributions (n, d) of one output, (n, d, k) of several; without the first axis of one row.
+        """Contributions (n, d) of one output, (n, d, k) of several; without the first axis of one row ``X``.
 
-        They are compared with the model's own answers, whatever ``check_additivity`` is. ``approximate`` is
-        ignored: the values are exact, and no slower. ``y`` and ``tree_limit`` are refused.
+        They are compared with the model's own answers, whatever ``check_additivity`` is. ``approximate`` and
+        ``from_call`` are ignored: the values are exact, and no slower. ``y`` and ``tree_limit`` are refused.
         """
         _check_call(y, tree_limit, approximate)
         return self._shap_values(X)
 
     def shap_interaction_values(self, X: Any, y: Any = None, tree_limit: int | None = None) -> Floats:
-        """Contributions of pairs, (n, d, d) or (n, d, d, k), with rows that add up to the contributions."""
+        """Contributions of pairs at rows ``X``, (n, d, d) or (n, d, d, k): they add up to those of columns.
+
+        ``y`` and ``tree_limit`` are refused.
+        """
         _check_call(y, tree_limit, approximate=False)
         rows = ExplainedRows.of(X)
         account = self._explainer.contributions(rows.table).contributions
@@ -208,7 +211,11 @@ class TreeExplainer(Explainer):
         check_additivity: bool = True,  # noqa: ARG002
         approximate: bool = False,
     ) -> Any:
-        """Return shap's Explanation of rows X; of pairs with ``interactions``."""
+        """Return shap's Explanation of rows ``X``; of pairs with ``interactions``.
+
+        Sums are always compared with the model's answers, whatever ``check_additivity`` is. ``approximate``
+        is ignored, and ``y`` refused.
+        """
         _check_call(y, None, approximate)
         explanation = self._explanation(X)
         if interactions:
