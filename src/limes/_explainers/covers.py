@@ -88,6 +88,11 @@ class _CoversFits:
     has_curves = is_quick = False
     account_seconds = 0.0
 
+    @property
+    def pair_seconds(self) -> float:
+        """About the seconds that pairs at a row take."""
+        return self.covers.pair_seconds
+
     def contributions(self, rows: Sequence[int], *, is_current: bool = False) -> RowContributions:  # noqa: ARG002
         return self.covers.contributions(self.x[rows])
 

@@ -28,6 +28,9 @@ from limes.models.forms._base import Combination, Form
 from limes.models.forms._linked import Linked, Softmax
 from limes.models.forms._trees import Forest
 
+# Seconds that a split of one row takes for pairs, measured
+_OF_ONE_PAIRED = 1e-7
+
 
 class Covers:
     """The law of covers of one form: a forest, or a sum of forests."""
@@ -55,6 +58,11 @@ class Covers:
             base, sums = expectation.contributions_by_covers(x)
             parts.append(RowContributions.exact(base, *(sums[:, which] for which in range(3))))
         return combined(self._form, parts) if isinstance(self._form, Combination) else parts[0]
+
+    @property
+    def pair_seconds(self) -> float:
+        """About the seconds that pairs at a row take: those of a split, measured, for each of them."""
+        return _OF_ONE_PAIRED * sum(part.size for part in self._parts)
 
     def pairs(self, x: Floats) -> Floats:
         """Shapley interaction indices of pairs of columns at rows (n, d): (n, d, d, k), 0 on the diagonal."""
