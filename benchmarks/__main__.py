@@ -24,6 +24,7 @@ PARTS = {
     "first_row": ("rounds", "cases"),
     "serving": ("rounds", "cases"),
     "joint": ("cases",),
+    "covers": ("rounds", "cases"),
     "contributions_sampled": ("seeds", "cases"),
     "coverage": ("seeds", "cases"),
     "at_the_row": ("cases",),

@@ -129,6 +129,22 @@ def shapley_indices(game, d):
     return indices
 
 
+def covers_game(trees, covers, row):
+    """v(S): at a split whose column is not in S both children count, by their covers."""
+
+    def value(node, kept):
+        j = trees.feature[node]
+        if j < 0:
+            return trees.value[node]
+        children = trees.left[node], trees.right[node]
+        if j in kept:
+            return value(children[0 if trees.goes_left(node, row[j]) else 1], kept)
+        parts = [covers[child] / covers[node] if covers[node] > 0 else 0.5 for child in children]
+        return parts[0] * value(children[0], kept) + parts[1] * value(children[1], kept)
+
+    return cache(lambda kept: sum(value(root, kept) for root in trees.roots))
+
+
 def joint_game(trees, row, background, weights):
     """v(S) = Σ_b w_b f(row_S, b_rest), by the forest's values at mixed rows."""
 

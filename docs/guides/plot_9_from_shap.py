@@ -93,7 +93,7 @@ numbers = {"limes": of_limes.contributions.values[0], "shap": of_shap.values[0]}
 # ==================================== ==================================================
 # shap                                 limes
 # ==================================== ==================================================
-# ``shap.TreeExplainer(model)``        none: its average follows the paths of the trees
+# ``shap.TreeExplainer(model)``        ``limes.TabularExplainer(model, law="covers")``
 # ``shap.TreeExplainer(model, X)``     ``limes.TabularExplainer(model, X, law="joint", bandwidth=np.inf)``
 # ``shap.KernelExplainer(f, X)``       the same, of any function; sampled, with standard errors
 # ``shap_values.values``               ``explanation.contributions.values``
@@ -107,6 +107,8 @@ numbers = {"limes": of_limes.contributions.values[0], "shap": of_shap.values[0]}
 # ``shap.plots.text``                  ``explanation.plot.text()``
 # ``shap.maskers``                     ``law=``, ``fill=``, ``hide=``, ``mask=``
 # ==================================== ==================================================
+#
+# Old code can keep shap's names: ``from limes.compat import shap`` has them, and :doc:`/from-shap` lists every difference.
 #
 # shap's own plots
 # ----------------

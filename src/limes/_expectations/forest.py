@@ -19,7 +19,7 @@ which columns keep the row's value with probability t: ``kernels/forest_contribu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -78,6 +78,7 @@ class ForestExpectation(ProductExpectation):
     ranks: Ints  # (d,), position of the last threshold's indicator of each column
     # (column, same, lower, upper, missing, above, is_left), each (N,): see ``kernels/forest_layout.cpp``
     edges: tuple[Ints, Ints, Ints, Ints, Bools, Ints, Bools]
+    nodes: Ints  # (N,), the form's node below each edge
     splits: _kernels.Splits  # in the layout of the compiled passes, depth first
     starts: Ints  # first split of each tree with a split, and the number S of all splits
     interacting: Ints  # of each such tree the largest number of different columns on a path
@@ -214,10 +215,17 @@ class ForestExpectation(ProductExpectation):
         return base + self.constant + np.reshape(self._form.intercept, -1), sums
 
     def pairs(self, family: ProductFamily, x: Floats, cells: Ints) -> Floats:
-        """Shapley interaction indices of pairs of columns at rows (n, d): (n, d, d, k), 0 on the diagonal."""
+        """Shapley interaction indices of pairs of columns at rows (n, d): (n, d, d, k), 0 on the diagonal.
+
+        The numbers of a row are the same to the last bit in any call.
+        """
+        return self._pairs_at(x, self._masses_at(family, x, cells, by_cell=False))
+
+    def _pairs_at(self, x: Floats, blocks: Iterable[tuple[slice, Floats, Ints]]) -> Floats:
+        """Pairs by blocks of rows, with the masses of edges there, and the rows' laws in these."""
         d = self.columns
         sums = np.zeros((len(x), d * (d - 1) // 2, self.outputs))
-        for some, masses, laws in self._masses_at(family, x, cells, by_cell=False):
+        for some, masses, laws in blocks:
             self._add_pairs(masses, x[some], laws, sums[some])
         first, second = np.tril_indices(d, -1)
         pairs = np.zeros((len(x), d, d, self.outputs))
@@ -247,6 +255,45 @@ class ForestExpectation(ProductExpectation):
             for i in range(len(x)):
                 masses = self._edge_masses(family.at(x[i]).coordinates, single=by_cell)
                 yield slice(i, i + 1), masses, np.zeros_like(cells[:1])
+
+    def contributions_by_covers(self, x: Floats) -> tuple[Floats, Floats]:
+        """The same at rows (n, d) under the law of covers, of a form that has covers: see `cover_shares`."""
+        base = np.zeros((len(x), self.outputs))
+        sums = np.zeros((len(x), 3, self.columns, self.outputs))
+        shares = self._cell_by_cell(self.cover_shares) if len(x) <= _SINGLE else self.cover_shares
+        self._add_contributions(shares, x, np.zeros(x.shape, dtype=np.int64), base, sums)
+        return base + self.constant + np.reshape(self._form.intercept, -1), sums
+
+    def pairs_by_covers(self, x: Floats) -> Floats:
+        """The same of pairs."""
+        return self._pairs_at(x, [(slice(0, len(x)), self.cover_shares, np.zeros(x.shape, dtype=np.int64))])
+
+    @cached_property
+    def cover_shares(self) -> Floats:
+        """Of both edges below every split, the share of covers that takes them, (S, 2, 1).
+
+        It is the product over the splits of the edge's column, down to the edge, of the child's part of the
+        covers, and has the place of the probability of an interval: it is the leaf's own, and no law of the
+        table's. Where no training row came to a split, both of its children have half.
+        """
+        form, (column, same, _, _, _, above, is_left) = self._form, self.edges
+        inner = np.flatnonzero(form.feature >= 0)
+        part = np.ones(form.feature.size)
+        for child in (form.left[inner], form.right[inner]):
+            part[child] = np.divide(
+                form.covers[child],
+                form.covers[inner],
+                out=np.full(inner.size, 0.5),
+                where=form.covers[inner] > 0.0,
+            )
+        share, edge = part[self.nodes], same
+        while (edge >= 0).any():
+            share = share * np.where(edge >= 0, part[self.nodes[edge]], 1.0)
+            edge = np.where(edge >= 0, same[edge], -1)
+        below = np.flatnonzero(column >= 0)
+        shares = np.zeros((self.size, 2, 1))
+        shares[above[below], 1 - is_left[below], 0] = share[below]
+        return shares
 
     def _add_contributions(self, masses: Floats, x: Floats, cells: Ints, base: Floats, sums: Floats) -> None:
         codes, places, passes = cells.astype(np.uint32), self.places(x), self.passes
@@ -426,7 +473,7 @@ class ForestExpectation(ProductExpectation):
         is_first[above[parent >= 0]] = same[parent >= 0] < 0
         self.columns, self.constant = form.size, value[alone].sum(axis=0)
         self.functions, self.ranks = tuple(functions), ranks
-        self.edges = (column, same, lower, upper, missing, above, is_left)
+        self.edges, self.nodes = (column, same, lower, upper, missing, above, is_left), node
         self.splits = _kernels.Splits(
             form.size,
             depth[split].astype(np.uint32),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, Self, TypedDict, TypeVar, get_type_hints
@@ -221,7 +222,9 @@ def takes(keywords: type, **defaults: Any) -> Callable[[Explainer], Explainer]:
     def decorate(explainer: Explainer) -> Explainer:
         values = {**_DEFAULTS, **defaults}
         options = ((name, values[name], kind) for name, kind in get_type_hints(keywords).items())
-        explainer.__signature__ = with_options(explainer, options)  # type: ignore[attr-defined]
+        # of the constructor: a class may have a separate __new__
+        constructor = partial(vars(explainer)["__init__"], None)
+        explainer.__signature__ = with_options(constructor, options)  # type: ignore[attr-defined]
         return explainer
 
     return decorate

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cache, cached_property, partial
+from importlib import import_module
 from typing import Any, Unpack
 
 import numpy as np
@@ -77,12 +78,11 @@ class TabularExplainer(Described):
         ``model.predict_proba``, the estimator itself is read.
     background
         Table or array (n, d), from which bins, frequencies and the laws inside bins are learnt. pandas,
-        polars, pyarrow, numpy, lists. The model is called with tables of the same kind, names, categories
-        and dtypes (integer columns become float64 where their perturbed values are not integers), and with
-        columns in the order in which it was fitted on them, if it knows their names. Times,
-        dates and durations are treated as numbers of days, periods and decimals as numbers; conditions
-        show them in their original form, and slopes are per day or per period.
-        None with ``reference``: columns are those of that row.
+        polars, pyarrow, numpy, lists. None with ``reference``, or ``law="covers"``. The model is called with
+        tables of the same kind, names, categories and dtypes (integer columns become float64 where their
+        perturbed values are not integers), and with columns in the order in which it was fitted on them, if
+        it knows their names. Times, dates and durations are treated as numbers of days, periods and decimals
+        as numbers; conditions show them in their original form, and slopes are per day or per period.
     reference
         One row of the table: contributions lead from the model's answer there to those at explained rows, as
         ``explainer.between`` has them. It is the law, in the place of ``law``, and has no bins, so that there
@@ -107,7 +107,12 @@ class TabularExplainer(Described):
         may take these for codes, and has no answer between two of them. A law that is named holds for both:
         with independent columns, inside a bin, "empirical" (the bin's own values), "truncnorm" or "uniform".
         "joint": the background's own rows, with their dependence, each weighted by the cells it changes;
-        standard errors refer to the population they were drawn from.
+        standard errors refer to the population they were drawn from. "covers": of a tree, forest or boosted
+        trees, what ``shap.TreeExplainer(model)`` and ``pred_contribs`` of boosting libraries answer. At a
+        split whose column is not known, both children count, by their numbers of training rows. It needs no
+        background, and has contributions alone: of bins, coefficients, effects and a diagnosis it has none.
+        Columns that depend on each other stand for each other, by the order of the splits. Of boosted
+        classifiers name ``output="margin"``. Its options are ``output``, ``categorical`` and ``errors``.
     categorical
         Names or positions of columns to treat as categories; text, booleans and categoricals always are, and
         columns that an encoder of the model has, whatever their numbers are (see Notes). A name is that of
@@ -199,6 +204,14 @@ class TabularExplainer(Described):
     # LIME itself draws numbers between whole ones
     _keeps_whole = True
 
+    def __new__(cls, *arguments: Any, law: Any = None, **options: Any) -> TabularExplainer:  # noqa: ARG004
+        """An explainer of another class under the law of covers, which has no rows to fit a surrogate to."""
+        if law == "covers" and cls is TabularExplainer:
+            # it is a subclass of this one, and imports it
+            kind: type[TabularExplainer] = import_module("limes._explainers.covers").CoversExplainer
+            return object.__new__(kind)
+        return object.__new__(cls)
+
     @one_blas_thread()
     def __init__(
         self,
@@ -224,7 +237,11 @@ class TabularExplainer(Described):
         passed, (model, output) = model, behind_method(model, output)
         is_alone = background is None and reference is not None
         if background is None and reference is None:
-            raise InputError("pass a background, or reference=, one row that contributions lead from")
+            raise InputError(
+                "background= is missing: pass the training data, or a few hundred rows of it. None is needed "
+                "with reference=, one row that contributions lead from, and with law='covers', which counts "
+                "the training rows of trees"
+            )
         if reference is not None and law is not None:
             raise InputError(f"law={law!r}: reference= is the law, pass one of the two")
         fit = Table.of_one_row if is_alone else Table.fit
@@ -263,7 +280,7 @@ class TabularExplainer(Described):
         self._suggestion: DesignSuggestion | None = None
         self._reference: OtherRows | None = None
         if reference is not None:
-            self._reference = self._other_rows(reference, is_alone=is_alone)
+            self._reference = OtherRows.of(self._model, reference, is_alone=is_alone)
         elif automatic:
             # the design that fits best at some rows of the background
             few = few_rows(self._background.matrix)[:: 1 if self.method == "exact" else 8]
@@ -506,7 +523,7 @@ class TabularExplainer(Described):
         >>> account.base_values.tolist(), account.values.tolist(), account.alone.tolist()
         ([0.0], [[0.5, 0.5]], [[0.0, 0.0]])
         """
-        return self._against(a, self._other_rows(b), ids=ids)
+        return self._against(a, OtherRows.of(self._model, b), ids=ids)
 
     def _needs_cells(self, what: str) -> None:
         """Refuse what is about designs, where the law is one other row."""
@@ -515,40 +532,14 @@ class TabularExplainer(Described):
                 f"there is no {what} with reference=: {NO_CELLS}; pass a background without reference="
             )
 
-    def _other_rows(self, b: Any, *, is_alone: bool = False) -> OtherRows:
-        _, encoded = self._model.encoded(b, "raise")
-        (name, *others), _ = row_names(b, None, encoded)
-        named = hasattr(b, "index") and not isinstance(b, Mapping | Sequence)
-        text = (
-            "the other row" if others or not named else f"row {name}" if isinstance(name, int) else str(name)
-        )
-        return OtherRows(encoded.matrix, text, b, is_alone=is_alone)
-
     @one_blas_thread()
     def _against(self, X: Any, other: OtherRows, *, ids: Any) -> Explanation:
         """Contributions that lead from other rows to these."""
         model, encoded, predictions, again = self._counted(X)
-        wider, values = model.encoded(other.rows, "raise")
-        if wider is not model:  # the other rows have categories that these do not have
-            model, encoded = wider.encoded(X, self._errors)
-            other = replace(other, values=values.matrix)
-        rows, (names, errors) = encoded.matrix, row_names(X, ids, encoded)
-        if len(other.values) not in (1, len(rows)):
-            raise InputError(
-                f"b has {len(other.values)} rows, and a has {len(rows)}: pass one row, or one for each of a"
-            )
-        bound, calls = model.bound, np.full(len(rows), int(model.bound.asks))  # the prediction
-        shared = bound.shared_calls(0 * calls) + again if bound.asks else None
-        return other.explain(
-            model,
-            rows,
-            predictions,
-            ids=names,
-            errors=errors,
-            calls=calls,
-            shared_calls=shared,
-            explainer=self,
-        )
+        model, encoded, other = other.admitted(model, encoded, X, self._errors)
+        names, errors = row_names(X, ids, encoded)
+        fields = {"ids": names, "errors": errors, "explainer": self}
+        return other.explain(model, encoded.matrix, predictions, again, **fields)
 
     @one_blas_thread()
     def _account(self, X: Any, *, ids: Any) -> Explanation:

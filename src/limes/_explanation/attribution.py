@@ -578,6 +578,17 @@ def requested(explanation: Any, reading: str) -> Any:
     return vars(explanation)[reading]
 
 
+def is_by_covers(explanation: Any) -> bool:
+    """Whether the law is that of trees' covers, which has contributions alone."""
+    return bool(vars(explanation)["provenance"].get("law") == "covers")
+
+
+def has_coefficients(explanation: Any) -> bool:
+    """Whether an explanation has LIME's coefficients, or what computes them."""
+    computes = vars(explanation)["fit"] is not None and not is_by_covers(explanation)
+    return computes or requested(explanation, "coefficients") is not None
+
+
 Kind = TypeVar("Kind", bound="Explanation")
 
 

@@ -23,9 +23,11 @@ from limes._explanation.attribution import (
     Coefficients,
     Contributions,
     ReadingField,
+    has_coefficients,
+    is_by_covers,
     requested,
 )
-from limes._explanation.differences import NO_SURROGATE, minus
+from limes._explanation.differences import minus
 from limes._explanation.drawing import OTHER_NAMES, Page, drawer, write_text
 from limes._explanation.fields import ARRAYS, TUPLES, entries_at, plain_data, plain_ids, validated
 from limes._explanation.fit import Fit, account_at, leading
@@ -40,7 +42,7 @@ from limes._explanation.selection import (
     selected,
     split_key,
 )
-from limes._explanation.view import SHAPLEY, one_line_summary
+from limes._explanation.view import one_line_summary, why_not_computed
 from limes._warnings import RowWarning, of_outputs
 from limes.exceptions import InputError
 
@@ -344,17 +346,8 @@ class Explanation(Page):
         return minus(self, other)
 
     def _computed(self, name: str) -> Fit:
-        if self.fit is None:
-            if (why := self.provenance.get(NO_SURROGATE)) is not None:
-                raise InputError(f"there is no {name}: {why}; explain rows with a background for LIME's view")
-            if self.certificates:
-                raise InputError(f"a rule has no {name}: use a TabularExplainer")
-            if self.provenance.get("weights") == SHAPLEY:
-                raise InputError(f"an account at two levels has no {name}: explain without hierarchy=True")
-            raise InputError(
-                f"{name} needs the explainer that made the explanation, and a saved explanation has only R²: "
-                "explain the rows again"
-            )
+        if self.fit is None or is_by_covers(self):
+            raise InputError(why_not_computed(self, name))
         return self.fit
 
     @property
@@ -429,7 +422,7 @@ class Explanation(Page):
             stored["row_warnings"] = [of_outputs(row, names) for row in stored["row_warnings"]]
         fit = None if self.fit is None else self.fit.select(positions, drops_axis=drops_axis)
         selection = type(self)(**stored, explainer=self.explainer, fit=fit)
-        if len(columns) < len(self.feature_names) or "_largest" in vars(self):
+        if has_coefficients(self) and (len(columns) < len(self.feature_names) or "_largest" in vars(self)):
             vars(selection)["_largest"] = largest_bars(self)[rows][:, outputs]
         return selection
 

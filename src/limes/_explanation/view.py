@@ -11,13 +11,20 @@ import numpy as np
 
 from limes._arrays import ROUNDING
 from limes._checks import check_choice
-from limes._explanation.attribution import Coefficients, account_warnings, changed, error_shares
-from limes._explanation.differences import CHANGE, REFERENCE
+from limes._explanation.attribution import (
+    Coefficients,
+    account_warnings,
+    changed,
+    error_shares,
+    is_by_covers,
+)
+from limes._explanation.differences import CHANGE, NO_SURROGATE, REFERENCE
 from limes._explanation.fit import account_at, additive_at, fidelity_at, leading, strongest_pairs
 from limes._explanation.rules import Certificate, certificate_sentences
 from limes._explanation.selection import by_size, name_positions, shown_of
 from limes._explanation.wording import (
     CONFIDENCE,
+    NOT_OF_COVERS,
     adding_up,
     cell,
     count,
@@ -741,12 +748,15 @@ def where_base_is(explanation: Explanation) -> str:
 
 def usual_is(explanation: Explanation) -> str:
     """Return what the base of a table's contributions is."""
+    law = explanation.provenance.get("law")
     if REFERENCE in explanation.provenance:
         return f"the model's answer at {one_line(str(explanation.provenance[REFERENCE]))}"
     if CHANGE in explanation.provenance:
         return "the change of the model's average with other values of the columns"
-    if explanation.provenance.get("law") == "joint":
+    if law == "joint":
         return "the model's average over the background's rows, by their likeness to this one"
+    if law == "covers":
+        return "the average of the trees over their training rows, as they count these"
     return "the model's average with other values of the columns, drawn from the background"
 
 
@@ -807,6 +817,22 @@ def fit_remark(fidelity: float, error: float = 0.0) -> str:
     return (
         f"The surrogate captures {share} of how the model varies around this row: a coefficient compares "
         "what the row has with all else, one number for a whole curve."
+    )
+
+
+def why_not_computed(explanation: Any, name: str) -> str:
+    """Why an explanation has no ``name``, which a fit would compute."""
+    if is_by_covers(explanation):
+        return NOT_OF_COVERS.format(name=name)
+    if (why := explanation.provenance.get(NO_SURROGATE)) is not None:
+        return f"there is no {name}: {why}; explain rows with a background for LIME's view"
+    if explanation.certificates:
+        return f"a rule has no {name}: use a TabularExplainer"
+    if explanation.provenance.get("weights") == SHAPLEY:
+        return f"an account at two levels has no {name}: explain without hierarchy=True"
+    return (
+        f"{name} needs the explainer that made the explanation, and a saved explanation has only R²: explain "
+        "the rows again"
     )
 
 

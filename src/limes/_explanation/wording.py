@@ -12,6 +12,12 @@ if TYPE_CHECKING:
 
 # Error bars reach this many standard errors to each side: 95 % of a normal law
 CONFIDENCE = 1.96
+# What an explanation under the law of covers, and its explainer, say of all but contributions
+NOT_OF_COVERS = (
+    "law='covers' has no {name}: the numbers of training rows at the nodes of trees are no law of rows, and "
+    "they let columns that depend on each other stand for each other by the order of the splits; pass a "
+    "background, TabularExplainer(model, background), whose laws say what they draw"
+)
 _SHORTEST = 6  # characters of a name beside the edges of its cell
 _UNKNOWN = "unknown"  # a coefficient that is not identified
 _RULE_DIGITS = 3

@@ -13,7 +13,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from limes._explanation.attribution import requested
+from limes._explanation.attribution import has_coefficients
 from limes._explanation.drawing import Card
 from limes._explanation.fit import Effect, Effects, Interaction, account_at, leading
 from limes._explanation.selection import by_size
@@ -375,7 +375,7 @@ def _about_contributions(
     points = ", in percentage points," if outputs[0].is_probability else ""
     yield Text(f"{usual}contributions{points} lead from there to the prediction{error}", style="dim")
     yield Text(f"how it was made: {view.method}", style="dim")
-    if requested(explanation, "coefficients") is not None or explanation.fit is not None:
+    if has_coefficients(explanation):
         yield Text("LIME's view: print(explanation.coefficients)", style="dim")
 
 

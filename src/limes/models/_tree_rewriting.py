@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 _WIDEST = 4096
 # Interval splits: growth beyond both is refused, as it would take longer than sampling
 _GROWTH, _ALWAYS_FINE = 20, 300_000
+# Why rewritten trees have no covers
+_NO_COVERS = (
+    "{why} one test of a tree became several of one column, and the model does not count its training rows "
+    "between these"
+)
 # Missing numbers: copies may make a tree this many times larger
 _GROWTH_OF_COPIES = 32
 
@@ -205,6 +210,8 @@ class _Folding:
             size=size,
             set_of=self._set_of,
             sets=np.concatenate(padded) if padded else np.zeros((0, 0), dtype=np.bool_),
+            covers=old.covers,
+            no_covers=old.no_covers,
         )
         return _with_intervals(forest, self._alternating) if self._alternating else forest
 
@@ -238,7 +245,9 @@ def _with_intervals(forest: Forest, alternating: Mapping[int, Alternation]) -> F
                 f"than {limit} nodes; use ordinal codes"
             )
     origin, fields = walk.result()
-    return replace(forest, **fields, roots=np.array(roots), set_of=forest.set_of[origin])
+    why = _NO_COVERS.format(why="bins, categories or a curve stand before the model:")
+    nodes = {**fields, "set_of": forest.set_of[origin]}
+    return replace(forest, **nodes, roots=np.array(roots), covers=np.zeros(0), no_covers=why)
 
 
 class _Interval(NamedTuple):
@@ -394,7 +403,8 @@ def without_missing_numbers(tree: BoosterTree, concerned: Bools, window: Window)
         )
     origin, fields = walk.result()
     members = {i: tree.members[old] for i, old in enumerate(origin.tolist()) if old in tree.members}
-    return replace(tree, **fields, members=members)
+    why = _NO_COVERS.format(why=f"numbers count as missing ({window.name}):")
+    return replace(tree, **fields, members=members, covers=np.zeros(0), no_covers=why)
 
 
 def _around(threshold: float, missing_left: bool, window: Window) -> Alternation:

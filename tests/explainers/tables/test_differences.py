@@ -238,7 +238,7 @@ def test_what_cannot_be_compared_is_refused():
         first.minus(second[:, :2])
     with pytest.raises(InputError, match="pass background="):
         limes.between_models(model, model, X[0])
-    with pytest.raises(InputError, match="pass a background, or reference="):
+    with pytest.raises(InputError, match="background= is missing"):
         limes.TabularExplainer(model)
     with pytest.raises(InputError, match="reference= is the law"):
         limes.TabularExplainer(model, X, reference=X[0], law="joint")

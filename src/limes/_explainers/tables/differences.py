@@ -7,6 +7,7 @@ contributions (``_explanation/differences.py``).
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from limes._arrays import Floats
 from limes._expectations.moments import REFUSED, ProductExpectation
 from limes._expectations.of_forms import exact_expectation
 from limes._explainers.results import fixed_warnings
+from limes._explainers.tables.table import EncodedRows, row_names
 from limes._explainers.verified_form import check_agreement
 from limes._explanation.attribution import Contributions
 from limes._explanation.differences import NO_CELLS, NO_SURROGATE, REFERENCE, changed_value
@@ -34,6 +36,7 @@ from limes._shapley.points import (
 from limes._shapley.set_sampler import SetSampler
 from limes._shapley.starts import OccurringStarts
 from limes.designs._joint import OccurringRows
+from limes.exceptions import InputError
 from limes.models._calling.counts import AnswerCount
 
 if TYPE_CHECKING:
@@ -56,8 +59,40 @@ class OtherRows:
     rows: Any  # as the user passed them
     is_alone: bool = False  # whether no background is known beside it
 
-    def explain(self, model: TabularModel, x: Floats, predictions: Floats, **fields: Any) -> Explanation:
-        """Contributions from the model's answers at these rows to its ``predictions`` at rows x (n, d)."""
+    @classmethod
+    def of(cls, model: TabularModel, rows: Any, *, is_alone: bool = False) -> OtherRows:
+        """Rows as a user passes them, named if one has a name."""
+        _, encoded = model.encoded(rows, "raise")
+        (name, *others), _ = row_names(rows, None, encoded)
+        named = hasattr(rows, "index") and not isinstance(rows, Mapping | Sequence)
+        text = f"row {name}" if isinstance(name, int) else str(name)
+        return cls(encoded.matrix, "the other row" if others or not named else text, rows, is_alone)
+
+    def admitted(
+        self, model: TabularModel, encoded: EncodedRows, X: Any, errors: str
+    ) -> tuple[TabularModel, EncodedRows, OtherRows]:
+        """The model, explained rows X and these, with categories that only these have."""
+        wider, values = model.encoded(self.rows, "raise")
+        other = self
+        if wider is not model:
+            model, encoded = wider.encoded(X, errors)
+            other = replace(self, values=values.matrix)
+        if len(other.values) not in (1, len(encoded.matrix)):
+            raise InputError(
+                f"b has {len(other.values)} rows, and a has {len(encoded.matrix)}: pass one row, or one for "
+                "each of a"
+            )
+        return model, encoded, other
+
+    def explain(
+        self, model: TabularModel, x: Floats, predictions: Floats, again: int, **fields: Any
+    ) -> Explanation:
+        """Contributions from the model's answers at these rows to its ``predictions`` at rows x (n, d).
+
+        The model was asked about ``again`` rows beside these.
+        """
+        calls = np.full(len(x), int(model.bound.asks))  # the prediction
+        shared = model.bound.shared_calls(0 * calls) + again if model.bound.asks else None
         other = np.broadcast_to(self.values, x.shape)
         computed = self._contributions(model, x, other, predictions)
         outputs: Any = np.arange(predictions.shape[1]) if predictions.ndim == 2 else 0
@@ -87,6 +122,8 @@ class OtherRows:
                 else model.row_warnings.about_rows(x, model.family.cells(x), predictions)
             ),
             provenance=self._facts(model, predictions),
+            calls=calls,
+            shared_calls=shared,
             **fields,
         )
 

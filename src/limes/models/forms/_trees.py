@@ -22,10 +22,12 @@ from limes.models.forms._base import Reducible, SumOfProducts, output_intercept
 _BLOCK = 2048
 # Category codes up to which every code is one group
 _FEW_CODES = 256
+# Why a forest has no covers, unless its reader says another reason
+_NOT_STORED = "the forest was made without the weights of training rows at its nodes"
 # The kernels take arrays in C order, and of one type each
 _TYPES: dict[type, tuple[str, ...]] = {
     np.int64: ("feature", "left", "right", "roots", "set_of"),
-    np.float64: ("threshold", "value"),
+    np.float64: ("threshold", "value", "covers"),
     np.bool_: ("missing_left", "sets"),
 }
 
@@ -61,6 +63,11 @@ class Forest(Reducible):
         are of one kind.
     sets
         (S, L) which of the category codes 0 .. L - 1 go left.
+    covers
+        (N,) weight of the training rows at each node, as the model's library counts it: rows, their weights,
+        or second derivatives of the loss. () where it is not known.
+    no_covers
+        Why it is not known.
 
     Examples
     --------
@@ -82,6 +89,8 @@ class Forest(Reducible):
     size: int
     set_of: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     sets: Bools = field(default_factory=lambda: np.zeros((0, 0), dtype=np.bool_))
+    covers: Floats = field(default_factory=lambda: np.zeros(0))
+    no_covers: str = _NOT_STORED
     output_arrays: ClassVar[tuple[str, ...]] = ("value",)
 
     def __post_init__(self) -> None:
@@ -92,6 +101,8 @@ class Forest(Reducible):
             shape = np.shape(getattr(self, name))
             if len(nodes) != 1 or shape[:1] != nodes or len(shape) > 1 + (name == "value"):
                 raise InputError(f"{name} must have an entry for each of the nodes {nodes}, got {shape}")
+        if np.size(self.covers) and np.shape(self.covers) != nodes:
+            raise InputError(f"covers must have an entry for each of the nodes {nodes}, or none")
         if np.ndim(self.roots) != 1 or np.asarray(self.roots).dtype.kind not in "iu":
             raise InputError(f"roots must be a list of nodes, one for each tree, got {self.roots!r}")
         check_count("size", self.size)
@@ -115,6 +126,7 @@ class Forest(Reducible):
         width = max(t.sets.shape[1] for t in trees)
         return cls(
             **concatenated(trees, {"set_of": sets, "left": nodes, "right": nodes, "roots": nodes}),
+            **joined_covers(trees),
             sets=np.concatenate([np.pad(t.sets, ((0, 0), (0, width - t.sets.shape[1]))) for t in trees]),
             intercept=np.asarray(intercept, dtype=np.float64),
             size=trees[0].size,
@@ -230,6 +242,14 @@ def concatenated(trees: Sequence[Any], starts_of: Mapping[str, Ints]) -> dict[st
         pairs = zip([getattr(tree, name) for tree in trees], starts, strict=True)
         arrays[name] = np.concatenate([np.where(part >= 0, part + start, -1) for part, start in pairs])
     return arrays
+
+
+def joined_covers(trees: Sequence[Any]) -> dict[str, Any]:
+    """Covers of trees, one after the other; those of no tree where one has none, and why."""
+    without = next((tree for tree in trees if tree.covers.size < tree.feature.size), None)
+    if without is not None:
+        return {"no_covers": without.no_covers}
+    return {"covers": np.concatenate([tree.covers for tree in trees])}
 
 
 def float32_threshold(threshold: ArrayLike) -> Floats:

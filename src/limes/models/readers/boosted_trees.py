@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from limes._arrays import Bools, Floats, Ints
 from limes.models._reading import CannotRead, Schema
-from limes.models.forms._trees import Forest, concatenated
+from limes.models.forms._trees import Forest, concatenated, joined_covers
 
 # bits of all category sets of one forest: 100 MB
 _BITS = 100_000_000
@@ -37,6 +37,8 @@ class BoosterTree:
     value: Floats  # (N,) or (N, k)
     # the categories, in the library's numbers, that a node sends left
     members: Mapping[int, Ints] = field(default_factory=dict)
+    covers: Floats = field(default_factory=lambda: np.zeros(0))  # (N,), or () and the reason
+    no_covers: str = ""
 
 
 @contextmanager
@@ -119,6 +121,7 @@ def join_trees(
     set_of, sets, swapped = _sets(nodes, order, codes, unseen_is_missing)
     left, right = position[nodes.left[order]], position[nodes.right[order]]
     start = np.asarray(intercept, dtype=np.float64)
+    covers = {"covers": nodes.covers[order]} if nodes.covers.size else {"no_covers": nodes.no_covers}
     return Forest(
         feature=feature,
         threshold=np.where((feature < 0) | (set_of >= 0), 0.0, nodes.threshold[order]),
@@ -131,6 +134,7 @@ def join_trees(
         size=size,
         set_of=set_of,
         sets=sets,
+        **covers,
     )
 
 
@@ -154,7 +158,7 @@ def _joined(trees: Sequence[BoosterTree]) -> tuple[BoosterTree, Ints]:
     arrays["feature"] = np.where(arrays["left"] >= 0, arrays["feature"], -1)
     pairs = zip(trees, starts.tolist(), strict=True)
     members = {start + node: members for t, start in pairs for node, members in t.members.items()}
-    return BoosterTree(**arrays, members=members), starts
+    return BoosterTree(**arrays, **joined_covers(trees), members=members), starts
 
 
 def _reachable(nodes: BoosterTree, roots: Ints) -> tuple[Ints, Ints]:

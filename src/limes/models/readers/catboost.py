@@ -69,11 +69,12 @@ def booster(model: Any, method: str, schema: Schema | None) -> Forest:
             _in_levels(
                 [columns.split(test) for test in tree["splits"] or []],
                 np.array(tree["leaf_values"], dtype=np.float64).reshape(-1, *outputs),
+                tree.get("leaf_weights"),
             )
             for tree in stored.get("oblivious_trees", [])
         ]
         trees += [_nested(tree, columns, outputs) for tree in stored.get("trees", [])]
-        trees = trees or [_in_levels([], np.zeros((1, *outputs)))]
+        trees = trees or [_in_levels([], np.zeros((1, *outputs)), [1.0])]
         trees = [replace(tree, value=tree.value * scale) for tree in trees]
         size = len(model.feature_names_)
         return join_trees(trees, schema, columns.codes, intercept=start, size=size)
@@ -136,7 +137,10 @@ class _SplitReader:
         return hashes.astype(np.float64)
 
 
-def _tree(splits: Sequence[CatBoostSplit], left: Any, right: Any, value: Any) -> BoosterTree:
+def _tree(
+    splits: Sequence[CatBoostSplit], left: Any, right: Any, value: Any, covers: Floats | None
+) -> BoosterTree:
+    without = "CatBoost stored this model without the weights of its leaves"
     return BoosterTree(
         feature=np.array([s.column for s in splits]),
         threshold=np.array([s.threshold for s in splits]),
@@ -145,33 +149,43 @@ def _tree(splits: Sequence[CatBoostSplit], left: Any, right: Any, value: Any) ->
         missing_left=np.array([s.missing_left for s in splits]),
         value=np.asarray(value, dtype=np.float64),
         members={i: np.array([s.category]) for i, s in enumerate(splits) if s.category is not None},
+        **({"no_covers": without} if covers is None else {"covers": covers}),
     )
 
 
-def _in_levels(splits: Sequence[CatBoostSplit], values: Floats) -> BoosterTree:
-    """The tree whose level i tests splits[i], its nodes numbered level by level."""
+def _in_levels(splits: Sequence[CatBoostSplit], values: Floats, weights: Any) -> BoosterTree:
+    """The tree of a test a level, its nodes numbered level by level; weights of leaves, or None."""
     # Bit i of a leaf's number is the result of test i: "greater than the border" goes right, "is the
-    # category" goes left.
+    # category" goes left. The last test comes first, as where CatBoost itself adds up weights of leaves to
+    # those of inner nodes: the function is the same in any order, and covers are not.
     depth = len(splits)
     if len(values) != 2**depth:
         raise CannotRead(f"a tree of {depth} tests has {len(values)} leaves")
     path = np.arange(2**depth)
     number = np.zeros(2**depth, dtype=np.int64)
     for i, split in enumerate(splits):
-        went_right = (path >> (depth - 1 - i)) & 1
+        went_right = (path >> i) & 1
         number |= (went_right if split.category is None else 1 - went_right) << i
     leaves, inner = np.full(2**depth, -1), np.arange(2**depth - 1)
+    covers = None
+    if weights is not None:
+        levels = [np.asarray(weights, dtype=np.float64)[number]]
+        while levels[0].size > 1:
+            levels.insert(0, levels[0].reshape(-1, 2).sum(axis=1))
+        covers = np.concatenate(levels)
     return _tree(
-        [split for i, split in enumerate(splits) for _ in range(2**i)] + [_LEAF] * 2**depth,
+        [split for i, split in enumerate(reversed(splits)) for _ in range(2**i)] + [_LEAF] * 2**depth,
         np.concatenate([2 * inner + 1, leaves]),
         np.concatenate([2 * inner + 2, leaves]),
         np.concatenate([np.zeros((inner.size, *values.shape[1:])), values[number]]),
+        covers,
     )
 
 
 def _nested(stored: Description, columns: _SplitReader, outputs: tuple[int, ...]) -> BoosterTree:
     """A tree of another grow policy, stored as nested nodes; a test that holds goes right."""
     nodes: list[tuple[CatBoostSplit, Any]] = []
+    weights: list[float | None] = []  # None of a leaf that has none
     waiting = [(stored, -1, 0)]
     children: dict[tuple[int, int], int] = {}
     while waiting:
@@ -179,14 +193,22 @@ def _nested(stored: Description, columns: _SplitReader, outputs: tuple[int, ...]
         position = children[parent, side] = len(nodes)
         if "split" not in node:
             nodes.append((_LEAF, node["value"]))
+            weights.append(node.get("weight"))
             continue
         split = columns.split(node["split"])
         nodes.append((split, np.zeros(outputs)))
+        weights.append(0.0)
         # the side of rows that fail the test: a category that passes goes left
         no = int(split.category is not None)
         waiting += [(node["left"], position, no), (node["right"], position, 1 - no)]
     left, right = ([children.get((i, side), -1) for i in range(len(nodes))] for side in (0, 1))
-    return _tree([split for split, _ in nodes], left, right, [value for _, value in nodes])
+    covers = None
+    if None not in weights:
+        covers = np.array(weights, dtype=np.float64)
+        for i in reversed(range(len(nodes))):  # children come after their parent
+            if left[i] >= 0:
+                covers[i] = covers[left[i]] + covers[right[i]]
+    return _tree([split for split, _ in nodes], left, right, [value for _, value in nodes], covers)
 
 
 METHODS: Methods = {

@@ -123,8 +123,17 @@ def _tree(fields: Fields, group: int, outputs: int, share: float) -> BoosterTree
         missing_left=np.concatenate([missing_left, np.zeros(inner + 1, dtype=np.bool_)]),
         value=of_output(value, group, outputs),
         members=_members(fields, by_category),
+        **_covers(fields, inner),
     )
     return without_missing_numbers(tree, (missing == _MISSING_ZERO) & ~by_category, _ZEROS)
+
+
+def _covers(fields: Fields, inner: int) -> dict[str, Any]:
+    """Numbers of training rows at inner nodes and leaves, which versions before 3 may lack."""
+    if "leaf_count" not in fields:
+        return {"no_covers": "the model's text has no numbers of training rows at its leaves"}
+    counts = [_numbers(fields, "internal_count")] if inner else []
+    return {"covers": np.concatenate([*counts, _numbers(fields, "leaf_count")])}
 
 
 def _numbers(fields: Fields, key: str) -> Floats:

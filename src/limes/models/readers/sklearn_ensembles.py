@@ -58,6 +58,7 @@ def _structure(nodes: Any, columns: Ints) -> dict[str, Any]:
         "left": nodes.children_left.astype(np.int64),
         "right": nodes.children_right.astype(np.int64),
         "missing_left": np.asarray(nodes.missing_go_to_left, dtype=np.bool_),
+        "covers": np.array(nodes.weighted_n_node_samples, dtype=np.float64),
     }
 
 
@@ -84,6 +85,7 @@ def _constant(value: Floats, size: int) -> Forest:
         roots=np.zeros(1, dtype=np.int64),
         intercept=np.asarray(value, dtype=np.float64),
         size=size,
+        covers=np.ones(1),
     )
 
 
@@ -174,6 +176,7 @@ def _histogram_tree(member: Any, columns: Ints, output: int, outputs: int) -> Bo
         missing_left=nodes["missing_go_to_left"].astype(np.bool_),
         value=of_output(nodes["value"].astype(np.float64), output, outputs),
         members={int(i): np.flatnonzero(sets[nodes["bitset_idx"][i]]) for i in by_category},
+        covers=nodes["count"].astype(np.float64),
     )
 
 

@@ -158,6 +158,7 @@ def _tree(stored: Description, group: int, outputs: int, weight: float, window: 
         missing_left=missing_left ^ swapped,
         value=_values(stored, leaf, condition, group, outputs) * float(np.float32(weight)),
         members=members,
+        covers=np.array(stored["sum_hessian"], dtype=np.float32).astype(np.float64),
     )
     if window is None:
         return tree

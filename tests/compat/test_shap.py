@@ -1,0 +1,399 @@
+"""``limes.compat.shap`` where shap misses its own definition, its errors, and without shap."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import warnings
+
+import catboost
+import lightgbm
+import numpy as np
+import pandas as pd
+import pytest
+import xgboost
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from compat.test_shap_scripts import enumerated
+from limes.compat import shap as ours
+from limes.compat.shap.explanation import Explanation
+from limes.exceptions import InputError
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # shap's own imports warn
+    shap = pytest.importorskip("shap")
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(300, 5))
+Y = X[:, 0] * X[:, 1] + (X[:, 2] > 0.3) + 0.1 * X[:, 4]
+FRAME = pd.DataFrame(X, columns=["age", "bmi", "dose", "size", "sex"])
+FOREST = RandomForestRegressor(6, max_depth=4, random_state=0).fit(X, Y)
+BOOSTED = xgboost.XGBClassifier(n_estimators=6, max_depth=3, n_jobs=1).fit(X, Y > 0.4)
+
+
+def truth(f, background, rows):
+    return np.array([enumerated(f, background, row) for row in np.asarray(rows)])
+
+
+# -- where shap misses its own definition, each with an enumeration ---------------------------------------
+
+
+def quietly(call):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.asarray(call(), dtype=float)
+
+
+def test_the_whole_background_counts():
+    model = LogisticRegression().fit(X, Y > 0.4)
+    expected = truth(model.decision_function, X, X[:4])
+    np.testing.assert_allclose(ours.LinearExplainer(model, X).shap_values(X[:4]), expected, atol=1e-12)
+    values = ours.Explainer(FOREST.predict, FRAME.to_numpy())(X[:4]).values
+    np.testing.assert_allclose(values, truth(FOREST.predict, X, X[:4]), atol=1e-12)
+    # shap takes 100 rows
+    theirs = quietly(lambda: shap.LinearExplainer(model, X).shap_values(X[:4]))
+    assert np.abs(theirs - expected).max() > 1e-3
+
+
+def test_trees_compare_numbers_as_the_model_does():
+    # shap compares float64 thresholds with its rows in another precision
+    x = np.round(X, 1)
+    model = RandomForestRegressor(10, random_state=0).fit(x, Y)
+    values = ours.TreeExplainer(model, x[:50]).shap_values(x[:4])
+    np.testing.assert_allclose(values, truth(model.predict, x[:50], x[:4]), atol=1e-12)
+
+
+def test_probabilities_are_those_of_the_definition():
+    explainer = ours.TreeExplainer(BOOSTED, X[:40], model_output="probability")
+    expected = truth(lambda x: BOOSTED.predict_proba(x)[:, 1], X[:40], X[:4])
+    values = explainer.shap_values(X[:4])
+    np.testing.assert_allclose(values, expected, atol=1e-6)
+    theirs = quietly(
+        lambda: shap.TreeExplainer(BOOSTED, X[:40], model_output="probability").shap_values(X[:4])
+    )
+    assert np.abs(theirs - expected).max() > 1e-3
+    np.testing.assert_allclose(
+        explainer.expected_value, BOOSTED.predict_proba(X[:40])[:, 1].mean(), atol=1e-6
+    )
+
+
+def test_no_column_is_left_out_by_a_penalty():
+    # shap's kernel explainer keeps ten columns unless told otherwise
+
+    def f(x):
+        return x.sum(axis=1)
+
+    x = RNG.normal(size=(20, 11))
+    explainer = ours.KernelExplainer(f, x[:10])
+    expected = x[10:12] - x[:10].mean(axis=0)
+    np.testing.assert_allclose(explainer.shap_values(x[10:12]), expected, atol=1e-12)
+    theirs = quietly(lambda: shap.KernelExplainer(f, x[:10]).shap_values(x[10:12], silent=True))
+    assert np.abs(theirs - expected).max() > 1e-3
+
+
+def test_trees_of_catboost_that_are_not_symmetric_add_up():
+    options = {"iterations": 5, "verbose": 0, "allow_writing_files": False, "thread_count": 1}
+    model = catboost.CatBoostRegressor(grow_policy="Lossguide", **options).fit(X, Y)
+    explainer = ours.TreeExplainer(model)
+    total = explainer.expected_value + explainer.shap_values(X).sum(axis=1)
+    np.testing.assert_allclose(total, model.predict(X), atol=1e-12)
+    theirs = quietly(lambda: shap.TreeExplainer(model).shap_values(X, check_additivity=False))
+    assert np.abs(theirs.sum(axis=1) + explainer.expected_value - model.predict(X)).max() > 1e-2
+
+
+# -- samples ------------------------------------------------------------------------------------------------
+
+
+def test_samples_have_errors_that_cover_and_add_up():
+    d = 14
+    rng = np.random.default_rng(1)
+    w, x = rng.normal(size=d), rng.normal(size=(40, d))
+
+    def f(table):
+        return np.tanh(table @ w / 3) + table[:, 0] * table[:, 1]
+
+    explanation = ours.PermutationExplainer(f, x[:20], seed=3)(x[20:23])
+    values, errors = explanation.values, explanation.error_std
+    np.testing.assert_allclose(explanation.base_values, f(x[:20]).mean())
+    np.testing.assert_allclose(values.sum(axis=1) + explanation.base_values, f(x[20:23]), atol=1e-12)
+    exact = ours.ExactExplainer(f, x[:20])(x[20:23]).values
+    assert (errors > 0).any()
+    assert np.mean(np.abs(values - exact) <= 3 * errors + 1e-12) > 0.97
+    again = ours.PermutationExplainer(f, x[:20], seed=3)(x[22:23]).values
+    assert np.array_equal(again[0], values[2])
+
+
+def test_weights_of_a_summary_count_in_samples():
+    x = RNG.normal(size=(200, 14))
+
+    def f(table):
+        return np.tanh(table).sum(axis=1) + table[:, 0] * table[:, 1]
+
+    summary = shap.kmeans(x, 4)
+    explainer = ours.KernelExplainer(f, summary)
+    values = explainer.shap_values(x[:2], nsamples=1000)
+    weights = summary.weights / summary.weights.sum()
+    np.testing.assert_allclose(explainer.expected_value, weights @ f(summary.data))
+    expected = np.tanh(x[:2]) - weights @ np.tanh(summary.data)
+    np.testing.assert_allclose(values[:, 2:], expected[:, 2:], atol=0.02)
+
+
+# -- interface ----------------------------------------------------------------------------------------------
+
+
+def test_one_row_is_a_background():
+    values = ours.TreeExplainer(FOREST, X[:1]).shap_values(X[5:8])
+    np.testing.assert_allclose(values, truth(FOREST.predict, X[:1], X[5:8]), atol=1e-12)
+    flat = ours.KernelExplainer(FOREST.predict, X[0]).shap_values(X[5])
+    np.testing.assert_allclose(flat, values[0], atol=1e-12)
+
+
+@pytest.mark.parametrize("row", [X[7], pd.Series(X[7], index=FRAME.columns), FRAME.iloc[7]], ids=type)
+def test_a_row_without_its_axis(row):
+    whole = ours.TreeExplainer(FOREST).shap_values(X[7:8])
+    assert np.array_equal(ours.TreeExplainer(FOREST).shap_values(np.asarray(row)), whole[0])
+    linear = ours.LinearExplainer(Ridge().fit(X, Y), X)
+    assert linear.shap_values(row).shape == (5,)
+    assert ours.TreeExplainer(FOREST)(X[7]).values.shape == (5,)
+
+
+def test_explanations_are_shap_s_own():
+    explanation = ours.TreeExplainer(RandomForestClassifier(4, random_state=0).fit(FRAME, Y > 0.4))(FRAME[:6])
+    assert isinstance(explanation, shap.Explanation)
+    assert ours.Explanation is shap.Explanation
+    assert explanation.feature_names == [*FRAME]
+    assert explanation.output_names == ["Output 0", "Output 1"]
+    assert explanation.values.shape == (6, 5, 2)
+    assert explanation[..., 1].base_values.shape == (6,)
+    assert ours.plots is shap.plots
+    with pytest.raises(AttributeError):
+        _ = ours.no_such_name
+
+
+def test_the_kind_of_explainer():
+    kinds = {
+        "TreeExplainer": ours.Explainer(FOREST),
+        "LinearExplainer": ours.Explainer(Ridge().fit(X, Y), X),
+        "ExactExplainer": ours.Explainer(FOREST.predict, X[:20]),
+        "PermutationExplainer": ours.Explainer(lambda x: x.sum(axis=1), RNG.normal(size=(20, 11))),
+        "KernelExplainer": ours.Explainer(FOREST.predict, X[:20], algorithm="kernel"),
+    }
+    for name, explainer in kinds.items():
+        assert type(explainer).__name__ == name
+        assert isinstance(explainer, ours.Explainer)
+    assert ours.TreeExplainer(FOREST, X[:9], feature_perturbation="tree_path_dependent").by_covers
+    assert ours.Explainer(FOREST, X[:30]).feature_perturbation == "interventional"
+
+
+def test_interactions():
+    explainer = ours.TreeExplainer(BOOSTED)
+    pairs, values = explainer.shap_interaction_values(X[:4]), explainer.shap_values(X[:4])
+    np.testing.assert_allclose(pairs.sum(axis=2), values, atol=1e-12)
+    assert explainer(X[:4], interactions=True).values.shape == (4, 5, 5)
+    # against background rows shap has none
+    against = ours.TreeExplainer(FOREST, X[:30])
+    np.testing.assert_allclose(
+        against.shap_interaction_values(X[:4]).sum(axis=2), against.shap_values(X[:4]), atol=1e-10
+    )
+
+
+def test_explainers_can_be_pickled():
+    for explainer in (ours.TreeExplainer(FOREST), ours.LinearExplainer(Ridge().fit(X, Y), X)):
+        other = pickle.loads(pickle.dumps(explainer))
+        assert np.array_equal(other.shap_values(X[:3]), explainer.shap_values(X[:3]))
+
+
+def test_frames_reach_functions_as_in_shap():
+    seen = []
+
+    def f(table):
+        seen.append(type(table))
+        return np.asarray(table, dtype=float)[:, 0]
+
+    ours.KernelExplainer(f, FRAME[:10]).shap_values(FRAME[:2])
+    assert set(seen) == {np.ndarray}
+    seen.clear()
+    ours.PermutationExplainer(f, FRAME[:10])(FRAME[:2])
+    assert set(seen) == {pd.DataFrame}
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "kind"),
+    [
+        (lambda s: s.TreeExplainer(Ridge().fit(X, Y)), "InvalidModelError", InputError),
+        (
+            lambda s: s.TreeExplainer(FOREST, feature_perturbation="no"),
+            "InvalidFeaturePerturbationError",
+            InputError,
+        ),
+        (lambda s: s.TreeExplainer(FOREST, model_output="probability"), "ValueError", ValueError),
+        (lambda s: s.LinearExplainer(FOREST, X), "InvalidModelError", InputError),
+        (lambda s: s.Explainer(3, X), "TypeError", TypeError),
+        (lambda s: s.KernelExplainer(FOREST, X), "TypeError", TypeError),
+    ],
+)
+def test_errors_are_shap_s_own_too(call, name, kind):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(Exception) as theirs:
+            call(shap)
+    assert type(theirs.value).__name__ == name
+    with pytest.raises(type(theirs.value)):
+        call(ours)
+    with pytest.raises(kind):
+        call(ours)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ours.TreeExplainer(FOREST).shap_values(X[:2], y=Y[:2]), "log_loss"),
+        (lambda: ours.TreeExplainer(FOREST, X[:9], model_output="log_loss"), "log_loss"),
+        (lambda: ours.TreeExplainer(FOREST).shap_values(X[:2], tree_limit=3), "tree_limit"),
+        (lambda: ours.TreeExplainer(FOREST, X[:9], model_output="odds"), "odds"),
+        (lambda: ours.Explainer(FOREST, algorithm="magic"), "magic"),
+        (lambda: ours.Explainer(FOREST.predict), "masker cannot be None"),
+        (lambda: ours.LinearExplainer(Ridge().fit(X, Y), X[:, :3]), "3 columns"),
+        (
+            lambda: ours.LinearExplainer(Ridge().fit(X, Y), X, feature_perturbation="correlation_dependent"),
+            "correlation",
+        ),
+        (lambda: ours.KernelExplainer(FOREST.predict, X[:9], link="probit"), "probit"),
+        (lambda: ours.KernelExplainer(FOREST.predict, X[:9]).shap_values(X[:2, :3]), "3 columns"),
+        (lambda: ours.KernelExplainer(FOREST.predict, object()), "table"),
+        (lambda: ours.ExactExplainer(FOREST.predict, X[:9])(X[:2], interactions=2), "interactions"),
+        (lambda: ours.TreeExplainer(BOOSTED).shap_values(xgboost.DMatrix(X)), "DMatrix"),
+    ],
+)
+def test_misuse(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_unknown_keywords_are_refused():
+    for call in (
+        lambda: ours.TreeExplainer(FOREST, dta=X),
+        lambda: ours.LinearExplainer(Ridge().fit(X, Y), X, nsample=3),
+        lambda: ours.KernelExplainer(FOREST.predict, X[:9], lnk="logit"),
+    ):
+        with pytest.raises(TypeError, match="unexpected keyword"):
+            call()
+
+
+def test_interventional_without_data_warns():
+    with pytest.warns(FutureWarning, match="pass data="):
+        explainer = ours.TreeExplainer(FOREST, feature_perturbation="interventional")
+    assert explainer.by_covers
+    with pytest.warns(UserWarning, match="exact"):
+        explainer.shap_values(X[:2], approximate=True)
+
+
+def test_links_of_wide_functions_are_refused():
+    x = RNG.normal(size=(30, 14))
+
+    def f(table):
+        return 1 / (1 + np.exp(-table.sum(axis=1)))
+
+    with pytest.raises(InputError, match="explain the margin"):
+        ours.PermutationExplainer(f, x[:10], link=shap.links.logit)(x[10:12])
+
+
+def test_margins_of_boosted_classifiers_are_raw():
+    model = GradientBoostingClassifier(n_estimators=5, random_state=0).fit(X, Y > 0.4)
+    explainer = ours.TreeExplainer(model, X[:30])
+    np.testing.assert_allclose(explainer.expected_value, model.decision_function(X[:30]).mean())
+    probability = lightgbm.LGBMClassifier(n_estimators=4, verbose=-1, n_jobs=1).fit(X, Y > 0.4)
+    total = ours.TreeExplainer(probability).shap_values(X).sum(axis=1)
+    total += ours.TreeExplainer(probability).expected_value
+    np.testing.assert_allclose(total, probability.predict(X, raw_score=True), atol=1e-12)
+
+
+# -- without shap, and in its place -------------------------------------------------------------------------
+
+
+def test_an_explanation_without_shap():
+    values, base = RNG.normal(size=(4, 3, 2)), np.zeros((4, 2))
+    e = Explanation(values, base, data=X[:4, :3], feature_names=["a", "b", "c"], output_names=["no", "yes"])
+    assert len(e) == 4
+    assert e.shape == (4, 3, 2)
+    assert np.array_equal(e[1].values, values[1])
+    assert np.array_equal(e[:, "b", "yes"].values, values[:, 1, 1])
+    assert np.array_equal(e[..., 1].base_values, base[:, 1])
+    assert np.array_equal(e[:2, :, 0].data, X[:2, :3])
+    assert np.array_equal(e.abs.mean(0).values, np.abs(values).mean(0))
+    assert np.array_equal(e.max(0).values, values.max(0))
+    assert np.array_equal(e.min(1).values, values.min(1))
+    assert np.array_equal(e.sum(0).values, values.sum(0))
+    with pytest.raises(InputError, match="names are"):
+        _ = e[:, "d"]
+
+
+WITHOUT = """
+import sys
+from importlib.abc import MetaPathFinder
+
+class Hidden(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "shap":
+            raise ModuleNotFoundError(name)
+
+import importlib.util
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, package=None: None if name == "shap" else found(name, package)
+sys.meta_path.insert(0, Hidden())
+import numpy as np
+from limes.compat import shap
+from sklearn.tree import DecisionTreeRegressor
+X = np.random.default_rng(0).normal(size=(50, 3))
+model = DecisionTreeRegressor(max_depth=3, random_state=0).fit(X, X[:, 0])
+explanation = shap.Explainer(model)(X[:4])
+assert type(explanation).__module__ == "limes.compat.shap.explanation"
+assert abs(explanation.values.sum(1) + explanation.base_values - model.predict(X[:4])).max() < 1e-12
+try:
+    shap.TreeExplainer(3)
+except ValueError as error:
+    print(error)
+try:
+    shap.plots
+except AttributeError as error:
+    print(error)
+shap.install()
+import shap as again
+assert again is shap
+"""
+
+INSTALLED = """
+import limes.compat.shap
+limes.compat.shap.install()
+limes.compat.shap.install()
+import shap
+import shap.plots
+from shap import TreeExplainer
+from shap.maskers import Independent
+assert shap is limes.compat.shap
+assert TreeExplainer.__module__ == "limes.compat.shap.trees"
+assert shap.plots.beeswarm.__module__.startswith("shap.plots")
+"""
+
+TOO_LATE = """
+import shap
+import limes.compat.shap
+try:
+    limes.compat.shap.install()
+except ImportError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "printed"),
+    [(WITHOUT, "pip install shap"), (INSTALLED, ""), (TOO_LATE, "first of all")],
+    ids=["without", "installed", "too late"],
+)
+def test_shap_means_the_drop_in(code, printed):
+    options = {"capture_output": True, "text": True}
+    result = subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=False, **options)
+    assert result.returncode == 0, result.stderr
+    assert printed in result.stdout
