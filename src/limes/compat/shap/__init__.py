@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ExactExplainer",
     "Explainer",
-    "Explanation",
     "KernelExplainer",
     "LinearExplainer",
     "PermutationExplainer",
