@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, finite_array, times
+from limes._tuples import Tuples
 from limes.exceptions import InputError, ModelError
 
 # -LARGEST is below every other finite number; -inf is treated as it
@@ -309,6 +310,54 @@ class Stacked:
         return np.concatenate([family.integrate(density) for family in self.families])
 
 
+@dataclass(frozen=True, eq=False)
+class OfTuples:
+    """Functions of the codes of a group's tuples."""
+
+    tuples: Tuples
+
+    def __call__(self, x: Floats) -> Floats:
+        raise NotImplementedError
+
+    def integrate(self, density: Density) -> Floats:  # noqa: ARG002 - raises
+        raise InputError("a group of columns has no density: it has the tuples of the background")
+
+
+@dataclass(frozen=True, eq=False)
+class ProductOfMembers(OfTuples):
+    """∏_j functions[j]_i(x_j) over the columns j of a group, for each i of m; 1 where a function is None."""
+
+    functions: tuple[Function | None, ...]
+
+    def __call__(self, x: Floats) -> Any:
+        product: Any = 1.0
+        for function, column in zip(self.functions, self.tuples.decode(x).T, strict=True):
+            if function is not None:
+                product = product * function(column)
+        return product
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionsOfMembers(OfTuples):
+    """The functions of each column of a group, one column's after the other's."""
+
+    functions: tuple[Function | None, ...]
+
+    def __call__(self, x: Floats) -> Any:
+        pairs = zip(self.functions, self.tuples.decode(x).T, strict=True)
+        return np.concatenate([function(column) for function, column in pairs if function is not None])
+
+
+@dataclass(frozen=True, eq=False)
+class ShapeOfTuples(OfTuples):
+    """Any functions of codes, (n,) -> (m, n)."""
+
+    shape: Callable[[Floats], Floats]
+
+    def __call__(self, x: Floats) -> Floats:
+        return self.shape(x)
+
+
 @runtime_checkable
 class Composed(Protocol):
     """Functions of functions of one coordinate: they jump and bend where these do."""
@@ -348,7 +397,7 @@ def texture(function: Function) -> Smoothness:
             return Smoothness(np.unique(ends[np.isfinite(ends)]), constant=True)
         case Step():
             return Smoothness(function.cuts, constant=True)
-        case Members() | Lookup():
+        case Members() | Lookup() | OfTuples():
             return Smoothness(np.zeros(0), constant=True)
         case Bump() | Decay():
             return Smoothness(np.unique(function.center), constant=False)
@@ -373,6 +422,8 @@ def landmarks(function: Function) -> Floats:
             return np.append(function.keys, [function.keys.max(initial=0.0) + 1.0, np.nan])
         case Members():
             return np.append(np.arange(float(function.allowed.shape[1])), [-1.0, np.nan])
+        case OfTuples():
+            return np.arange(float(function.tuples.size))
         case Filled() | Stacked():
             return np.concatenate([landmarks(part) for part in parts(function)])
     return np.append(texture(function).breaks, [np.inf, np.nan])
@@ -387,7 +438,7 @@ def is_line(function: Function) -> bool:
 
 def by_category(function: Function) -> bool:
     """Whether functions look up categories: no two values of the column need have one value of theirs."""
-    return any(isinstance(part, Members | Lookup) for part in parts(function))
+    return any(isinstance(part, Members | Lookup | OfTuples) for part in parts(function))
 
 
 def as_function(candidate: Callable[[Floats], Floats] | Function, breaks: Sequence[float]) -> Function:

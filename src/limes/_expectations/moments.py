@@ -301,12 +301,13 @@ class ProductExpectation(ABC):
     def explain(self, rows: Rows, predictions: Floats, *, progress: Progress, workers: int = 1) -> RowBlocks:
         """Features and moments at n rows, computed once for each design; raises if a row is refused."""
         del predictions, workers  # nothing is asked, and all cores are used
-        distinct, place = rows.distinct
-        with progress(len(distinct)) as on_progress:
-            features, moments = explain_rows(self, distinct, on_progress)
-        if len(place) > 1 and rows.by_cell:
-            features, moments = features.select(place), moments.take(place)
-        yield np.arange(len(rows)), features, moments
+        for at, some in rows.parts:
+            distinct, place = some.distinct
+            with progress(len(distinct)) as on_progress:
+                features, moments = explain_rows(self, distinct, on_progress)
+            if len(place) > 1 and some.by_cell:
+                features, moments = features.select(place), moments.take(place)
+            yield at, features, moments
 
 
 class CombinedExpectation(ProductExpectation):

@@ -32,6 +32,7 @@ from limes._explainers.results import (
 )
 from limes._explainers.tables.compiled import CompiledExplainer
 from limes._explainers.tables.fits import exact_account
+from limes._explainers.tables.groups import Groups
 from limes._explainers.tables.laws import TabularOptions
 from limes._explainers.tables.model import TabularModel
 from limes._explainers.tables.suggestion import DesignSuggestion, suggest_design
@@ -207,6 +208,7 @@ class TabularExplainer(Described):
         weights: str = "bins",
         hold: Any = None,
         missing: Sequence[float] = (),
+        groups: Mapping[str, Sequence[Any]] | None = None,
         ridge: float = 0.0,
         errors: str = "raise",
         **options: Unpack[SamplingKeywords],
@@ -235,6 +237,7 @@ class TabularExplainer(Described):
             missing=_codes(missing),
             by_predict=passed is not model and passed.__name__ == "predict",
             keeps_whole=self._keeps_whole,
+            groups=Groups.of(self._background, groups),
         )
         self._errors = check_choice("errors", errors, ("raise", "row"))
         self._explained = model
@@ -321,8 +324,8 @@ class TabularExplainer(Described):
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """Names of the columns."""
-        return self._background.names
+        """Names of the columns and groups."""
+        return self._model.table.names
 
     @property
     def _column_keys(self) -> Mapping[str, Any]:
@@ -660,7 +663,9 @@ class TabularExplainer(Described):
         options = replace(self._options, bins=bins, bandwidth=present, sampling=sampling)
         other = copy(self)
         bound = self._model.bound
-        compared = bound.read if is_trial and bound.form is not None else None
+        compared = None
+        if is_trial and bound.form is not None and self._options.groups is None:
+            compared = bound.read
         # a form that was compared is about the columns as they were read
         table = self._background if compared is None else self._model.table
         model = TabularModel.fit(self._explained, table, options, compared=compared, calls=self._named)

@@ -51,6 +51,7 @@ from limes.designs._marginals import (
     sides,
     split_level,
 )
+from limes.designs._tuples import at_new_tuples, has_new_tuples
 from limes.designs._weights import BinWeights, EuclideanWeights, Weights
 
 # A cell with less probability than this still has an exact conditional law, while products of two such masses
@@ -701,6 +702,8 @@ def column_at(
     law: Marginal, x: Floats, cell: Ints, *, scale: float, weights: Weights, slope: bool
 ) -> tuple[Column, Ints]:
     """A column at rows with values x (n,) in cells (n,), and the law of each row; some rows may share one."""
+    if has_new_tuples(law, cell).any():
+        return IndicatorColumn.of(at_new_tuples(law, x, cell), cell, weights.penalty), np.arange(x.size)
     numbers = ~np.isnan(x) & isinstance(law.cells, BinCells)
     if isinstance(weights, BinWeights) or not numbers.any():
         return _of_cells(law, cell, weights)

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 from limes._arrays import Bools, CellNumbers, Floats, Ints, float_array, mean_and_std, power_of_two
 from limes._functions import Function, Identity, by_category, texture
 from limes._threads import LRUCache
+from limes._tuples import Tuples
 from limes.designs._condensed import CellPoints, ManyAtoms
 from limes.designs._gaussian import CentredPieces, GaussianPieces, learn_mean_steps
 from limes.exceptions import InputError
@@ -125,7 +126,49 @@ class Levels:
         return np.where((value == x) | (np.isnan(value) & np.isnan(x)), cell, -1)
 
 
-Cells = BinCells | Levels
+@dataclass(frozen=True, eq=False)
+class TupleCells:
+    """Combinations of the cells of a group's columns; the last cell is for those that do not occur."""
+
+    tuples: Tuples
+    columns: tuple[Cells, ...]  # of each column of the group
+    combinations: Ints  # (p, m), in ascending order
+
+    @property
+    def count(self) -> int:
+        return len(self.combinations) + 1
+
+    @property
+    def new(self) -> int:
+        """The cell of combinations that do not occur."""
+        return len(self.combinations)
+
+    @property
+    def points(self) -> Floats:
+        """None: codes do not decide by their size."""
+        return np.zeros(0)
+
+    @property
+    def of_missing(self) -> int:
+        return -1
+
+    def locate(self, x: Floats) -> Ints:
+        """Cell of each code (n,) -> (n,)."""
+        codes, place = np.unique(x, return_inverse=True)
+        cells = self._cells_of(self.tuples.decode(codes))
+        both, which = np.unique(np.concatenate([self.combinations, cells]), axis=0, return_inverse=True)
+        cell = np.full(len(both), self.new)
+        which = which.reshape(-1)
+        cell[which[: self.new]] = np.arange(self.new)
+        return np.asarray(cell[which[self.new :]][place.reshape(-1)])
+
+    def _cells_of(self, values: Floats) -> Ints:
+        """Cells of the columns of tuples (n, m)."""
+        pairs = zip(self.columns, values.T, strict=True)
+        return np.stack([cells.locate(column) for cells, column in pairs], axis=1)
+
+
+Cells = BinCells | Levels | TupleCells
 Measure = GaussianPieces | Atoms
 
 

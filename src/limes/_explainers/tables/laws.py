@@ -28,6 +28,7 @@ from limes.designs._marginals import (
     LAWS,
     BinCells,
     BinStatistics,
+    Levels,
     Marginal,
     binned,
     categorical,
@@ -40,6 +41,7 @@ from limes.exceptions import InputError
 from limes.models._calling.outputs import is_log_odds
 
 if TYPE_CHECKING:
+    from limes._explainers.tables.groups import Groups
     from limes._explainers.tables.verification import BoundTable
 
 Family: TypeAlias = ProductFamily | JointFamily
@@ -89,6 +91,7 @@ class TabularOptions:
     missing: tuple[float, ...] = ()  # codes of missing values
     by_predict: bool = False  # whether the user passed a model's predict, and not the model
     keeps_whole: bool = True  # whether few whole numbers have no others between them, for models not read
+    groups: Groups | None = None
 
     def __post_init__(self) -> None:
         if self.law is not None:
@@ -96,6 +99,11 @@ class TabularOptions:
         check_choice("weights", self.weights, tuple(WEIGHTS))
         if self.missing and self.bins is None:
             raise InputError("missing= codes are cells of their columns, and bins=None has none: pass bins")
+        if self.groups is not None and self.bins is None:
+            raise InputError(
+                "groups= with bins=None: a group has no slope, and without bins no cell that a row keeps; "
+                "pass bins"
+            )
         if self.is_joint:
             self._check_joint()
 
@@ -331,6 +339,7 @@ def cell_texts(column: TableColumn, marginal: Marginal, values: Floats) -> tuple
         bins = bin_texts(column.name, inner, values) if inner.size > 2 else [f"{column.name} is recorded"]
         codes = [_codes_text(column.name, values[located == b]) for b in cells.of_codes]
         return (*codes[:first], *bins, *codes[first:], *texts)
+    assert isinstance(cells, Levels)  # noqa: S101 - cells of groups are joined of their columns'
     return value_texts(column, cells.values)
 
 

@@ -19,6 +19,7 @@ from limes._expectations.moments import CutShort
 from limes._expectations.of_forms import reproducible
 from limes._explainers.results import OCCURRING, PERTURBED, RowWarnings, fixed_warnings, sampling_warnings
 from limes._explainers.tables.fits import ReadForm, TableFits
+from limes._explainers.tables.groups import GroupedTable
 from limes._explainers.tables.joint_fits import JointFits
 from limes._explainers.tables.laws import (
     Family,
@@ -105,7 +106,8 @@ class TabularModel:
         checks = AnswerCount()
         checks.add(calls)
         with checks.counting():
-            return cls._fit(model, table.for_model(model), options, also, compared, laws, checks)
+            its = table.ungrouped.for_model(model)
+            return cls._fit(model, its, options, also, compared, laws, checks)
 
     @classmethod
     def _fit(
@@ -129,6 +131,15 @@ class TabularModel:
         marginals = laws or fit_laws(
             table, options.bins, options.target, options.law_in_bin, options.missing, own_values=own_values
         )
+        columns = [*zip(table.columns, marginals, table.matrix.T, strict=True)]
+        texts = [np.array(cell_texts(*each), dtype=object) for each in columns]
+        if options.groups is not None:
+            source, of_columns = table, marginals
+            table = GroupedTable.of(source, options.groups)
+            marginals, verified = table.laws(of_columns), table.verified(verified)
+            also = None if also is None else table.grouping.encode(also)
+            options = replace(options, hold=options.groups.held(source, options.hold))
+            texts = table.texts(texts, marginals)
         if len(table.matrix) == 1:
             raise InputError(
                 "the background has one row, so no column can vary: pass the training data, or a few hundred "
@@ -142,14 +153,13 @@ class TabularModel:
         )
         law = options.family(family, table.matrix, binding.occurring if options.is_joint else 0)
         bound = binding.bind(law)
-        columns = zip(table.columns, marginals, table.matrix.T, strict=True)
         return cls(
             model,
             options,
             table,
             family,
             law,
-            [np.array(cell_texts(*each), dtype=object) for each in columns],
+            texts,
             bound,
             units,
             provenance(model, table, family, bound, options, by_model, own_values),
@@ -178,8 +188,9 @@ class TabularModel:
         """
         if self.bound.form is None or self.is_reproducible:
             return None
-        table = self.table.with_levels_of(X)
-        if table is self.table:
+        source = self.table.ungrouped
+        table = source.with_levels_of(X)
+        if table is source:
             return None
         rows = few_rows(table.encode_rows(X, errors).matrix)
         return self._wider.get(table.schema.levels, partial(self._of_table, table, rows))
@@ -343,7 +354,7 @@ class TabularModel:
         options = self.options
         if options.law is not None:
             return self.family
-        laws = laws_of_values(self.table, options.bins, self.family.marginals)
+        laws = laws_of_values(self.table, self.table.by_column(options.bins), self.family.marginals)
         return replace(self.family, marginals=laws)
 
     @property
@@ -369,7 +380,8 @@ class TabularModel:
         sampling = replace(sampling, method="auto", rng=sampling.sampling.seed, max_calls=most)
         law = self.options.law_in_bin if self.options.is_joint else "joint"
         options = replace(self.options, law=law, sampling=sampling)
-        laws = self.family.marginals if options.law_in_bin == self.options.law_in_bin else None
+        same = options.law_in_bin == self.options.law_in_bin and options.groups is None
+        laws = self.family.marginals if same else None
         return TabularModel.fit(self.model, self.table, options, laws=laws)
 
     @cached_property

@@ -401,6 +401,15 @@ class Table:
         labels = getattr(self.converter, "labels", None)
         return Names(self.names if labels is None else labels)
 
+    @property
+    def ungrouped(self) -> Table:
+        """The table itself, whose columns are no groups."""
+        return self
+
+    def by_column(self, entries: Any) -> Any:
+        """A list with an entry for each column; what is no list stays."""
+        return entries
+
     def for_model(self, model: Any) -> Table:
         """The table of a model: it is given the columns in the order in which it was fitted on them."""
         named = isinstance(self.converter, FrameConverter)

@@ -1,0 +1,246 @@
+"""Groups of columns of a table, ``groups=``: the table whose columns are groups, and their laws.
+
+A group is one column, whose values are tuples (``limes/_tuples.py``). A `GroupedTable` encodes rows as codes
+of tuples, and decodes codes to the columns that the model takes, so that whatever explains columns explains
+groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from limes._arrays import Floats, Objects
+from limes._checks import listed
+from limes._explainers.tables.columns import TableColumn
+from limes._explainers.tables.table import EncodedRows, Table
+from limes._explainers.verified_form import VerifiedForm
+from limes._tuples import ColumnGroups, Tuples
+from limes.designs._marginals import Marginal, TupleCells
+from limes.designs._tuples import law_of_tuples
+from limes.exceptions import InputError
+from limes.models._algebra import grouped
+
+# What joins the conditions of the columns of a group
+_AND = ", "
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Names of groups, and the positions of the columns of each, two or more."""
+
+    names: tuple[str, ...]
+    members: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, table: Table, groups: Any) -> Groups | None:
+        """Check the option ``groups``; None without groups."""
+        if groups is None:
+            return None
+        if not isinstance(groups, Mapping):
+            raise InputError(
+                f"groups={groups!r} must be a mapping of names to lists of columns, such as "
+                '{"payment history": ["PAY_0", "PAY_2"]}'
+            )
+        members = {name: _members(table, name, columns) for name, columns in groups.items()}
+        owner = dict[int, str]()
+        for name, its in members.items():
+            for j in its:
+                if owner.setdefault(j, name) != name:
+                    raise InputError(
+                        f"groups: column {table.names[j]!r} is in {owner[j]!r} and {name!r}: a column is in "
+                        "one group at most"
+                    )
+            if name in table.names and table.names.index(name) not in its:
+                raise InputError(
+                    f"groups: {name!r} is also the name of a column that is not in this group: give the "
+                    "group another name"
+                )
+        if len(members) == 1 and len(owner) == len(table.columns):
+            raise InputError(
+                f"groups: {next(iter(members))!r} has all columns, and its contribution would be the whole "
+                "difference: leave a column out, or make several groups"
+            )
+        return cls(tuple(members), tuple(members.values())) if members else None
+
+    def of_columns(self, table: Table) -> tuple[tuple[str, ...], tuple[tuple[int, ...], ...]]:
+        """Names and columns of groups and of columns that stand alone, in the order of first columns."""
+        grouped = {j for its in self.members for j in its}
+        alone = [(table.names[j], (j,)) for j in range(len(table.columns)) if j not in grouped]
+        both = sorted([*zip(self.names, self.members, strict=True), *alone], key=lambda each: each[1][0])
+        names, members = zip(*both, strict=True)
+        return tuple(names), tuple(members)
+
+    def held(self, table: Table, hold: Sequence[str]) -> tuple[str, ...]:
+        """The names ``hold`` of columns as those of groups: a group is kept as a whole."""
+        names, held = dict[str, None](), {table.names.index(name) for name in hold}
+        for name, its in zip(*self.of_columns(table), strict=True):
+            kept = held.intersection(its)
+            if kept and len(kept) < len(its):
+                lacking = listed([table.names[j] for j in its if j not in held])
+                raise InputError(
+                    f"hold= names {table.names[min(kept)]!r}, and its group {name!r} is kept or changed as a "
+                    f"whole: hold {lacking} as well, or take the column out of the group"
+                )
+            names |= {name: None} if kept else {}
+        if len(names) == len(self.of_columns(table)[0]):
+            raise InputError("hold= names every column, and nothing is left to change: leave one out")
+        return tuple(names)
+
+
+def _members(table: Table, name: Any, columns: Any) -> tuple[int, ...]:
+    """Positions of the columns of a group."""
+    if not isinstance(name, str) or not name.strip():
+        raise InputError(f"groups: {name!r} is no name of a group: pass a text that is not empty")
+    where = f"groups: {name!r}"
+    if isinstance(columns, str) or not hasattr(columns, "__iter__"):
+        raise InputError(f"{where} is {columns!r}: pass a list of columns")
+    its = [table.keys.one(f"{where}: ", column) for column in columns]
+    if not its:
+        raise InputError(f"{where} has no columns: name at least one, or leave the group out")
+    if len({*its}) < len(its):
+        twice = next(table.names[j] for j in its if its.count(j) > 1)
+        raise InputError(f"{where} names the column {twice!r} twice: name it once")
+    return tuple(sorted(its))
+
+
+class GroupValue(tuple[Any, ...]):
+    """The values of a group's columns in one row; as a text it names the columns."""
+
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, names: tuple[str, ...], values: Sequence[Any]) -> GroupValue:
+        value = cls(values)
+        value.names = names
+        return value
+
+    def __str__(self) -> str:
+        return _AND.join(f"{name} = {value}" for name, value in zip(self.names, self, strict=True))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return GroupValue.of, (self.names, tuple(self))
+
+
+@dataclass(frozen=True, eq=False)
+class GroupColumn(TableColumn):
+    """A group of columns as one, whose values in the matrix are codes of tuples."""
+
+    columns: tuple[TableColumn, ...] = ()
+    tuples: Tuples = None  # type: ignore[assignment]  # a field after those with defaults
+
+    @classmethod
+    def named(cls, name: str, columns: Sequence[TableColumn], tuples: Tuples) -> GroupColumn:
+        return cls(name, True, (), False, np.dtype(object), False, columns=tuple(columns), tuples=tuples)
+
+    @property
+    def points(self) -> Floats:
+        return np.arange(float(self.tuples.size))
+
+    @property
+    def has_odd_codes(self) -> bool:
+        return False
+
+    def values_of(self, cells: Floats) -> list[Any]:
+        return [*self.originals(np.unique(cells))]
+
+    def originals(self, values: Floats) -> Objects:
+        names = tuple(column.name for column in self.columns)
+        decoded = self.tuples.decode(values)
+        parts = [column.originals(x).tolist() for column, x in zip(self.columns, decoded.T, strict=True)]
+        cells = np.empty(values.size, dtype=object)
+        for i, row in enumerate(zip(*parts, strict=True)):
+            cells[i] = GroupValue.of(names, row)
+        return cells
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedTable(Table):
+    """A table some of whose columns are groups of columns of another."""
+
+    source: Table = None  # type: ignore[assignment]  # a field after those with defaults
+    grouping: ColumnGroups = None  # type: ignore[assignment]
+
+    @classmethod
+    def of(cls, source: Table, groups: Groups) -> GroupedTable:
+        names, members = groups.of_columns(source)
+        grouping = ColumnGroups.of(members, source.matrix)
+        columns = [
+            source.columns[its[0]]
+            if tuples is None
+            else GroupColumn.named(name, [source.columns[j] for j in its], tuples)
+            for name, its, tuples in zip(names, members, grouping.tuples, strict=True)
+        ]
+        matrix = grouping.encode(source.matrix)
+        matrix.setflags(write=False)
+        return cls(
+            tuple(columns), matrix, source.converter, None, source.remark, source=source, grouping=grouping
+        )
+
+    @property
+    def ungrouped(self) -> Table:
+        return self.source
+
+    def encode(self, X: Any) -> Floats:
+        return self.grouping.encode(self.source.encode(X))
+
+    def encode_rows(self, X: Any, errors: str) -> EncodedRows:
+        rows = self.source.encode_rows(X, errors)
+        return rows._replace(matrix=self.grouping.encode(rows.matrix))
+
+    def decode(self, matrix: Floats) -> Any:
+        return self.source.decode(self.grouping.decode(np.asarray(matrix, dtype=np.float64)))
+
+    def advice(self, matrix: Floats) -> str:
+        return self.source.advice(self.grouping.decode(matrix))
+
+    def originals(self, matrix: Floats) -> Objects:
+        pairs = zip(self.columns, np.asarray(matrix, dtype=np.float64).T, strict=True)
+        cells = np.empty(matrix.shape, dtype=object)
+        for j, (column, values) in enumerate(pairs):
+            cells[:, j] = column.originals(values)
+        return cells
+
+    @cached_property
+    def is_plain(self) -> bool:
+        return False
+
+    def laws(self, laws: Sequence[Marginal]) -> tuple[Marginal, ...]:
+        """Laws of columns and groups, from those of all columns (d,)."""
+        pairs = zip(self.grouping.members, self.grouping.tuples, strict=True)
+        return tuple(
+            laws[its[0]] if tuples is None else law_of_tuples(tuples, [laws[j].cells for j in its])
+            for its, tuples in pairs
+        )
+
+    def verified(self, verified: VerifiedForm) -> VerifiedForm:
+        """What was read of a model over the columns, over columns and groups."""
+        form, margin = (
+            None if each is None else grouped(each, self.grouping)
+            for each in (verified.form, verified.margin)
+        )
+        return replace(verified, form=form, margin=margin)
+
+    def by_column(self, entries: Any) -> Any:
+        """Of columns that stand alone; None for groups."""
+        if not isinstance(entries, list | tuple):
+            return entries
+        return [entries[its[0]] if its.size == 1 else None for its in self.grouping.members]
+
+    def texts(self, texts: Sequence[Objects], laws: Sequence[Marginal]) -> list[Objects]:
+        """The cells of columns and groups in words, from those of all columns (d,)."""
+        return [
+            self._texts_of(column.name, law, [texts[j] for j in its])
+            for column, law, its in zip(self.columns, laws, self.grouping.members, strict=True)
+        ]
+
+    def _texts_of(self, name: str, law: Marginal, texts: Sequence[Objects]) -> Objects:
+        if not isinstance(law.cells, TupleCells):
+            return texts[0]
+        combinations = law.cells.combinations.tolist()
+        joined = [_AND.join(text[b] for text, b in zip(texts, its, strict=True)) for its in combinations]
+        return np.array([*joined, f"{name}: a combination that the background lacks"], dtype=object)
