@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints, finite_array, times
+from limes._arrays import Bools, Bytes, Floats, Ints, finite_array, times
 from limes._tuples import Tuples
 from limes.exceptions import InputError, ModelError
 
@@ -335,6 +336,85 @@ class ProductOfMembers(OfTuples):
             if function is not None:
                 product = product * function(column)
         return product
+
+
+# Bytes of a table of the sets that hold a value of a column, at most, and of flags that are packed at once
+_SETS, _PACKED = 1 << 26, 1 << 24
+
+
+@dataclass(frozen=True, eq=False)
+class MemberSets:
+    """Which of m sets hold a value of one column: as bits, eight sets a byte."""
+
+    sets: Interval | Members
+
+    def bits(self, x: Floats) -> Bytes:
+        """(n, ⌈m / 8⌉) at values (n,)."""
+        if self._table is None:
+            return _packed(self.sets, x)
+        if isinstance(self.sets, Members):
+            return np.asarray(self._table[self.sets.places(x)])
+        cuts = self._points[:-2]
+        place = np.searchsorted(cuts, np.maximum(x, -LARGEST), side="left")
+        return np.asarray(self._table[np.where(np.isnan(x), cuts.size + 1, place)])
+
+    @cached_property
+    def _points(self) -> Floats:
+        """Values between which no set begins or ends: the last are beyond all others, and missing."""
+        return landmarks(self.sets)
+
+    @cached_property
+    def _table(self) -> Bytes | None:
+        """The bits at all points, or categories; None where they are too many."""
+        if isinstance(self.sets, Members):
+            return np.packbits(self.sets.table, axis=0).T.copy()
+        if self._points.size * self.sets.upper.size > 8 * _SETS:
+            return None
+        return _packed(self.sets, self._points)
+
+
+def _packed(function: Function, x: Floats) -> Bytes:
+    step = max(1, _PACKED // max(1, len(function(x[:1]))))
+    blocks = [x[start : start + step] for start in range(0, max(x.size, 1), step)]
+    return np.concatenate([np.packbits(function(some) > 0.0, axis=0).T for some in blocks])
+
+
+@dataclass(frozen=True, eq=False)
+class BoxesOfTuples(OfTuples):
+    """1[every column of a group is in its set], for each of m boxes; None is no restriction."""
+
+    members: tuple[MemberSets | None, ...]
+    count: int  # m
+
+    def __call__(self, x: Floats) -> Floats:
+        return np.ascontiguousarray(self.flags(x).T, dtype=np.float64)
+
+    def flags(self, x: Floats) -> Bools:
+        """(n, m) at codes (n,)."""
+        bits: Any = None
+        for member, column in zip(self.members, self.tuples.decode(x).T, strict=True):
+            if member is not None:
+                its = member.bits(column)
+                bits = its if bits is None else bits & its
+        return np.unpackbits(bits, axis=1, count=self.count).view(np.bool_)
+
+    def totals(self, codes: Floats, weights: Floats, cell: Ints, cells: int) -> Floats:
+        """Sums of weights of the codes (n,) in each box and cell, (m, cells)."""
+        sums = np.zeros((cells, self.count))
+        step = max(1, _PACKED // (8 * self.count))
+        for start in range(0, codes.size, step):
+            some = slice(start, start + step)
+            each, place = np.unique(cell[some], return_inverse=True)
+            share = np.zeros((each.size, place.size))
+            share[place.reshape(-1), np.arange(place.size)] = weights[some]
+            sums[each] += share @ self.flags(codes[some]).astype(np.float64)
+        return sums.T
+
+    @cached_property
+    def of_background(self) -> Floats:
+        """Number of background rows in each box, (m,)."""
+        codes = np.arange(float(self.tuples.size))
+        return self.totals(codes, self.tuples.counts * 1.0, np.zeros(codes.size, dtype=np.int64), 1)[:, 0]
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,10 +29,11 @@ from limes._sampling.least_squares import student_factors
 from limes._shapley.exact import RowContributions, combined, quadrature
 from limes._threads import WORTH_SHARING, SharedState, in_threads
 from limes.designs._joint import JointFamily
-from limes.exceptions import ModelError, NotReadableError
+from limes.exceptions import InputError, ModelError, NotReadableError
 from limes.models.forms._base import Combination, Form, Reducible, Sum, SumOfProducts
 from limes.models.forms._linked import Ridges, as_sum
 from limes.models.forms._trees import Forest
+from limes.models.forms._tuples import ForestOfTuples
 
 # Most rows of one call of the kernel, and most of their weights: the more rows, the more tests they share
 _ROWS, _WEIGHTS = 512, 1 << 22
@@ -146,6 +147,8 @@ def against(form: Form, background: Floats) -> InterventionalGame:
         return _Parts(form, background)
     if isinstance(form, Forest):
         return _Trees(form, background)
+    if isinstance(form, ForestOfTuples):
+        return _TreesOfTuples(form, background)
     if isinstance(form, Reducible):
         reduced = form.reduce()
         if isinstance(reduced, SumOfProducts) and any(f is not None for f in reduced.functions):
@@ -279,6 +282,42 @@ class _Trees(SharedState, InterventionalGame):
         roots = self._form.roots
         cuts = np.flatnonzero(np.diff(np.sort(roots) // _NODES_TOGETHER)) + 1
         return [*pairwise([0, *cuts.tolist(), roots.size])]
+
+
+class _TreesOfTuples(InterventionalGame):
+    """A forest over groups, as one that splits codes of tuples by sets."""
+
+    def __init__(self, form: ForestOfTuples, background: Floats) -> None:
+        try:
+            self._usual = _Trees(form.by_sets({}), background)
+        except InputError as error:
+            raise NotReadableError(f"contributions of groups against the background: {error}") from error
+        self._form, self._background = form, background
+        self.seconds, self.numbers = self._usual.seconds, self._usual.numbers
+
+    @property
+    def seconds_alike(self) -> float:
+        return self._usual.seconds_alike
+
+    def __call__(self, x: Floats, weights: Floats | None) -> RowContributions:
+        codes, new = x.copy(), dict[int, Floats]()
+        is_new = np.zeros(len(x), dtype=np.bool_)
+        for group, tuples in enumerate(self._form.grouping.tuples):
+            if tuples is not None and (beyond := x[:, group] >= tuples.size).any():
+                new[group], place = np.unique(x[beyond, group], return_inverse=True)
+                codes[beyond, group] = tuples.size + place
+                is_new |= beyond
+        if not new:
+            return self._usual(x, weights)
+        # sets that have the new tuples, too, for the rows that have one
+        at, usual = np.flatnonzero(is_new), np.flatnonzero(~is_new)
+        extended = _Trees(self._form.by_sets(new), self._background)
+        shared = _alike(self._background) if weights is None else weights
+        parts = [extended(codes[at], shared if len(shared) == 1 else shared[at])]
+        if usual.size:
+            some = weights if weights is None or len(weights) == 1 else weights[usual]
+            parts.append(self._usual(x[usual], some))
+        return RowContributions.joined(parts).take(np.argsort(np.concatenate([at, usual])))
 
 
 def _shares(x: Floats, weights: Floats | None, background: Floats) -> Floats:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limes._arrays import Bools, CellNumbers, Floats, Ints, float_array, mean_and_std, power_of_two
-from limes._functions import Function, Identity, by_category, texture
+from limes._functions import BoxesOfTuples, Function, Identity, by_category, texture
 from limes._threads import LRUCache
 from limes._tuples import Tuples
 from limes.designs._condensed import CellPoints, ManyAtoms
@@ -161,6 +161,28 @@ class TupleCells:
         which = which.reshape(-1)
         cell[which[: self.new]] = np.arange(self.new)
         return np.asarray(cell[which[self.new :]][place.reshape(-1)])
+
+    @cached_property
+    def of_tuples(self) -> Ints:
+        """The cell of each of the background's tuples, (T,)."""
+        return self.locate(np.arange(float(self.tuples.size)))
+
+    def shares(self, boxes: BoxesOfTuples, cell: Ints) -> Floats:
+        """Shares of the background rows inside of cells (V,), and of those outside, in m boxes: (m, V, 2).
+
+        Numbers of rows are whole: their differences lose no digit.
+        """
+        counts, (its, place) = self.tuples.counts, np.unique(cell, return_inverse=True)
+        rows = np.bincount(self.of_tuples, counts, self.count)[its]
+        at = np.flatnonzero(np.isin(self.of_tuples, its))
+        # any tuple stands for those that do not occur, see `law_of_tuples`
+        where = np.searchsorted(its, self.of_tuples[at])
+        inside = boxes.totals(at * 1.0, counts[at] * 1.0, where, its.size)
+        outside = boxes.of_background[:, None] - inside
+        inside[:, rows == 0] = boxes(np.zeros(1))
+        rest = counts.sum() - rows
+        shares = np.stack([inside / np.maximum(rows, 1.0), outside / np.maximum(rest, 1.0)], axis=2)
+        return np.asarray(shares[:, place.reshape(-1)])
 
     def _cells_of(self, values: Floats) -> Ints:
         """Cells of the columns of tuples (n, m)."""

@@ -39,11 +39,3 @@ def has_new_tuples(law: Marginal, cell: Ints) -> Bools:
     return np.asarray(cell == law.cells.new)
 
 
-def at_new_tuples(law: Marginal, x: Floats, cell: Ints) -> Laws:
-    """The laws at rows with codes x (n,), in whose own cell there is nothing but the row's own tuple."""
-    (atoms,) = law.measures
-    assert isinstance(atoms, Atoms)  # noqa: S101 - the law of a group
-    values = np.tile(atoms.value, (x.size, 1))
-    values[:, -1] = np.where(has_new_tuples(law, cell), x, values[:, -1])
-    measure = Atoms(values.ravel(), np.tile(atoms.weight, x.size))
-    return Laws(law, np.tile(law.log_mass, (x.size, 1)), (measure,))

@@ -75,6 +75,12 @@ class Groups:
         names, members = zip(*both, strict=True)
         return tuple(names), tuple(members)
 
+    def by_name(self, names: Sequence[str]) -> dict[str, list[str]]:
+        """The columns of each group by their names."""
+        return {
+            name: [names[j] for j in its] for name, its in zip(self.names, self.members, strict=True)
+        }
+
     def held(self, table: Table, hold: Sequence[str]) -> tuple[str, ...]:
         """The names ``hold`` of columns as those of groups: a group is kept as a whole."""
         names, held = dict[str, None](), {table.names.index(name) for name in hold}

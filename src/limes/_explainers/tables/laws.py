@@ -451,6 +451,7 @@ def provenance(
     sampled = bound.expectation.method == "sampled"
     error_bound = getattr(bound.expectation, "error_bound", 0.0)
     needs_densities = getattr(bound.expectation, "needs_densities", False)
+    names, groups = table.ungrouped.names, options.groups
     facts = {
         **({"meaning": SLOPE_MEANING} if bins is None else {}),
         **slopes_of(table, family),
@@ -461,10 +462,11 @@ def provenance(
         **({"quantity": "log-odds"} if is_log_odds(model, output, table.decode(table.matrix[:2])) else {}),
         "background": f"{len(table.matrix)} rows",
         "bins": bins if bins is None or isinstance(bins, str | int) else "given",
+        **({} if groups is None else {"groups": groups.by_name(names)}),
         **({"hold": list(options.hold)} if options.hold else {}),
         **({"missing": list(options.missing)} if options.missing else {}),
-        **({"categories of the model": [table.names[j] for j in by_model]} if by_model else {}),
-        **({"own values": [table.names[j] for j in sorted(own_values)]} if own_values else {}),
+        **({"categories of the model": [names[j] for j in by_model]} if by_model else {}),
+        **({"own values": [names[j] for j in sorted(own_values)]} if own_values else {}),
         "law": options.law_name,
         **({} if options.is_joint else {"law of contributions": options.law_of_contributions}),
         **({"contributions": _KINKS} if needs_densities else {}),

@@ -14,11 +14,22 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, check_rows, distinct_flags
-from limes._functions import Function, FunctionsOfMembers, Interval, Members, ProductOfMembers
+from limes._functions import (
+    BoxesOfTuples,
+    Function,
+    FunctionsOfMembers,
+    Interval,
+    Members,
+    MemberSets,
+    ProductOfMembers,
+)
 from limes._tuples import ColumnGroups
+from limes.exceptions import InputError
 from limes.models.forms._base import Form, Reducible, Sum, SumOfProducts
 from limes.models.forms._trees import Forest
 
+# Entries of the sets of a forest's tests of tuples, at most
+_LARGEST_SETS = 1 << 28
 # Positions of nodes -> distinct sets of values that reach them, between two empty ones, and each node's set
 SetsAt: TypeAlias = Callable[[Ints], tuple[Function, Ints]]
 
@@ -80,11 +91,42 @@ class ForestOfTuples(Reducible):
     def map_outputs(self, change: Callable[[Floats], Any]) -> ForestOfTuples:
         return replace(self, forest=self.forest.map_outputs(change))
 
-    def reaching(self, group: int, nodes: Ints) -> tuple[ProductOfMembers, Ints]:
+    def by_sets(self, new: Mapping[int, Floats]) -> Forest:
+        """The same over columns of categories, which are codes; an InputError if its sets are too large.
+
+        ``new`` are codes of further tuples of groups, which follow those of the background.
+        """
+        forest, place, tuples = self.forest, self.grouping.place, self.grouping.tuples
+        of_group = np.array([its is not None for its in tuples])
+        nodes = np.flatnonzero((self.feature >= 0) & of_group[self.feature])
+        tests = forest.feature, forest.set_of, forest.threshold, forest.missing_left
+        keys = np.stack([each[nodes].astype(np.float64) for each in tests], axis=1)
+        _, first, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        sizes = {g: its.size + len(new.get(g, ())) for g, its in enumerate(tuples) if its is not None}
+        width = max([forest.sets.shape[1], *sizes.values()])
+        if first.size * width > _LARGEST_SETS:
+            raise InputError(f"{first.size:,} tests of groups of {width:,} combinations are too many to list")
+        sets = np.zeros((first.size, width), dtype=np.bool_)
+        for row, node in zip(sets, nodes[first].tolist(), strict=True):
+            column = int(forest.feature[node])
+            group = int(place[column])
+            its = tuples[group]
+            assert its is not None  # noqa: S101 - the node tests a group
+            codes = np.concatenate([np.arange(float(its.size)), new.get(group, np.zeros(0))])
+            x = its.decode(codes)[:, int(np.searchsorted(self.grouping.members[group], column))]
+            row[: x.size] = np.where(np.isnan(x), forest.missing_left[node], _goes_left(forest, node, x))
+        set_of = forest.set_of.copy()
+        set_of[nodes] = len(forest.sets) + which.reshape(-1)
+        of_columns = np.pad(forest.sets, ((0, 0), (0, width - forest.sets.shape[1])))
+        return replace(
+            forest, feature=self.feature, size=self.size, set_of=set_of, sets=np.concatenate([of_columns, sets])
+        )
+
+    def reaching(self, group: int, nodes: Ints) -> tuple[BoxesOfTuples, Ints]:
         """Distinct sets of a ``group``'s tuples that reach nodes, between two empty ones; each node's set."""
         forest, tuples = self.forest, self.grouping.tuples[group]
         assert tuples is not None  # noqa: S101 - a column that stands alone has no tuples
-        keys, makers = list[Floats](), list[Callable[[Ints], Function] | None]()
+        keys, makers = list[Floats](), list[_Bounds | _Sets | None]()
         for column in self.grouping.members[group].tolist():
             tests = forest.feature == column
             if not tests.any():
@@ -99,8 +141,16 @@ class ForestOfTuples(Reducible):
                 keys += [*bounds.T]
                 makers.append(_Bounds(bounds))
         _, first, which = np.unique(np.stack(keys, axis=1), axis=0, return_index=True, return_inverse=True)
-        functions = tuple(None if make is None else make(first) for make in makers)
-        return ProductOfMembers(tuples, functions), which.reshape(-1)
+        members = tuple(None if make is None else MemberSets(make(first)) for make in makers)
+        return BoxesOfTuples(tuples, members, first.size + 2), which.reshape(-1)
+
+
+def _goes_left(forest: Forest, node: int, x: Floats) -> Bools:
+    """Whether a node sends numbers x (n,), or categories of these codes, left."""
+    if forest.set_of[node] < 0:
+        return np.asarray(x <= forest.threshold[node])
+    left = forest.sets[forest.set_of[node]]
+    return np.isin(x, np.flatnonzero(left))
 
 
 @dataclass(frozen=True, eq=False)
