@@ -398,23 +398,23 @@ class BoxesOfTuples(OfTuples):
                 bits = its if bits is None else bits & its
         return np.unpackbits(bits, axis=1, count=self.count).view(np.bool_)
 
-    def totals(self, codes: Floats, weights: Floats, cell: Ints, cells: int) -> Floats:
-        """Sums of weights of the codes (n,) in each box and cell, (m, cells)."""
-        sums = np.zeros((cells, self.count))
+    def totals(self, codes: Ints, cell: Ints, cells: int) -> Floats:
+        """Number of background rows with some codes (n,), by the cell of each code: (cells, m)."""
+        sums, counts = np.zeros((cells, self.count)), self.tuples.counts[codes]
         step = max(1, _PACKED // (8 * self.count))
         for start in range(0, codes.size, step):
             some = slice(start, start + step)
             each, place = np.unique(cell[some], return_inverse=True)
             share = np.zeros((each.size, place.size))
-            share[place.reshape(-1), np.arange(place.size)] = weights[some]
-            sums[each] += share @ self.flags(codes[some]).astype(np.float64)
-        return sums.T
+            share[place.reshape(-1), np.arange(place.size)] = counts[some]
+            sums[each] += share @ self.flags(codes[some] * 1.0).astype(np.float64)
+        return sums
 
     @cached_property
     def of_background(self) -> Floats:
         """Number of background rows in each box, (m,)."""
-        codes = np.arange(float(self.tuples.size))
-        return self.totals(codes, self.tuples.counts * 1.0, np.zeros(codes.size, dtype=np.int64), 1)[:, 0]
+        codes = np.arange(self.tuples.size)
+        return np.asarray(self.totals(codes, 0 * codes, 1)[0])
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ from limes import _kernels
 from limes._arrays import Bools, Floats, Ints, Places, aligned, distinct_flags, padded
 from limes._expectations.exact import ExactExpectation
 from limes._expectations.moments import Moments, ProductExpectation
-from limes._functions import LARGEST, Function, Interval, Members, OfTuples
+from limes._functions import LARGEST, BoxesOfTuples, Function, Interval, Members
 from limes._threads import WORTH_SHARING, LRUCache, in_threads
 from limes.designs._column import SMALLEST_MASS, Column, IndicatorColumn
 from limes.designs._product import ProductFamily, Rows
@@ -100,7 +100,9 @@ class ForestExpectation(ProductExpectation):
         if family is None or not family.by_cell:
             return False
         size, widest = 32 * padded(family.widest) * self.size, family.widest
-        return size <= (_LARGEST_TABLE if widest <= _FEW_CELLS else _LARGEST_OF_MANY)
+        # numbers of rows in boxes of tuples are soon counted
+        few = widest <= _FEW_CELLS and not any(isinstance(f, BoxesOfTuples) for f in self.functions)
+        return size <= (_LARGEST_TABLE if few else _LARGEST_OF_MANY)
 
     def rows_at_once(self, family: ProductFamily) -> int:
         return super().rows_at_once(family) if self.shares_tables(family) or not family.by_cell else _BLOCK
@@ -199,8 +201,8 @@ class ForestExpectation(ProductExpectation):
         codes = cells.astype(np.uint32)
         passes, places = self.passes, self.places(x)
 
-        def add(rows: slice, which: int, base: Floats, sums: Floats) -> None:
-            members, first = self.members(x[rows])
+        def add(rows: slice, which: int, base: Floats, sums: Floats, sets: tuple[Bools, Ints]) -> None:
+            members, first = sets
             trees, t, weights = passes[which]
             _kernels.add_contributions(
                 self.splits,
@@ -222,16 +224,17 @@ class ForestExpectation(ProductExpectation):
 
             def block(start: int) -> None:
                 rows = slice(start, start + _CONTRIBUTIONS_BLOCK)
+                sets = self.members(x[rows])
                 for which in range(len(passes)):
-                    add(rows, which, base[rows], sums[rows])
+                    add(rows, which, base[rows], sums[rows], sets)
 
             in_threads(block, range(0, len(x), _CONTRIBUTIONS_BLOCK))
             return
         # few rows are shared by trees, and added up in the same order
         parts = [(np.zeros_like(base), np.zeros_like(sums)) for _ in passes]
         work = sum(int(np.diff(self.starts)[trees].sum()) for trees, _, _ in passes)
-        seconds = _OF_ONE_CONTRIBUTION * len(x) * work
-        in_threads(lambda which: add(slice(None), which, *parts[which]), range(len(passes)), seconds)
+        seconds, sets = _OF_ONE_CONTRIBUTION * len(x) * work, self.members(x)
+        in_threads(lambda which: add(slice(None), which, *parts[which], sets), range(len(passes)), seconds)
         for of_base, of_sums in parts:
             base += of_base
             sums += of_sums
@@ -402,9 +405,9 @@ class ForestExpectation(ProductExpectation):
         return {j: f.upper[1:-2] for j, f in enumerate(self.functions) if isinstance(f, Interval)}
 
     @cached_property
-    def sets(self) -> dict[int, Members | OfTuples]:
+    def sets(self) -> dict[int, Members | BoxesOfTuples]:
         """Sets of categories, or of tuples, of the other columns that a split reads."""
-        return {j: f for j, f in enumerate(self.functions) if isinstance(f, Members | OfTuples)}
+        return {j: f for j, f in enumerate(self.functions) if isinstance(f, Members | BoxesOfTuples)}
 
     def places(self, x: Floats) -> Places:
         """Position among all indicators of the first threshold not below each value of rows (n, d)."""

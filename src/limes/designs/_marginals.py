@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from limes._arrays import Bools, CellNumbers, Floats, Ints, float_array, mean_and_std, power_of_two
 from limes._functions import BoxesOfTuples, Function, Identity, by_category, texture
@@ -34,6 +34,8 @@ _BYTE = 256
 _DRAWN = 1 << 14
 # Atoms of a law from which on sums over them are taken over fewer points, and functions that are kept
 _MANY_ATOMS, _CACHED = 64, 16
+# Bytes of numbers of background rows in cells and boxes of tuples that are kept, at most
+_COUNTED = 1 << 27
 # A function (n,) -> (m, n) whose integrals show whether a quadrature is fine enough
 Waves = Callable[[Floats], Floats]
 
@@ -172,17 +174,36 @@ class TupleCells:
 
         Numbers of rows are whole: their differences lose no digit.
         """
-        counts, (its, place) = self.tuples.counts, np.unique(cell, return_inverse=True)
-        rows = np.bincount(self.of_tuples, counts, self.count)[its]
-        at = np.flatnonzero(np.isin(self.of_tuples, its))
+        its, place = np.unique(cell, return_inverse=True)
+        rows, inside = self._rows[its], self._counted(boxes, its)
+        rest, outside = self._rows.sum() - rows, boxes.of_background - inside
         # any tuple stands for those that do not occur, see `law_of_tuples`
-        where = np.searchsorted(its, self.of_tuples[at])
-        inside = boxes.totals(at * 1.0, counts[at] * 1.0, where, its.size)
-        outside = boxes.of_background[:, None] - inside
-        inside[:, rows == 0] = boxes(np.zeros(1))
-        rest = counts.sum() - rows
-        shares = np.stack([inside / np.maximum(rows, 1.0), outside / np.maximum(rest, 1.0)], axis=2)
-        return np.asarray(shares[:, place.reshape(-1)])
+        inside[rows == 0] = boxes.flags(np.zeros(1))
+        sides = inside.T / np.maximum(rows, 1.0), outside.T / np.maximum(rest, 1.0)
+        return np.stack(sides, axis=2)[:, place.reshape(-1)]
+
+    @cached_property
+    def _rows(self) -> Floats:
+        """Number of background rows in each cell, (p + 1,)."""
+        return np.bincount(self.of_tuples, self.tuples.counts, self.count)
+
+    def _counted(self, boxes: BoxesOfTuples, cell: Ints) -> Floats:
+        """Number of background rows in some cells (V,) and in each of m boxes, (V, m)."""
+        if 4 * self.count * boxes.count > _COUNTED:
+            at = np.flatnonzero(np.isin(self.of_tuples, cell))
+            return boxes.totals(at, np.searchsorted(cell, self.of_tuples[at]), cell.size)
+
+        def everywhere() -> NDArray[np.uint32]:
+            at = np.arange(self.of_tuples.size)
+            return boxes.totals(at, self.of_tuples, self.count).astype(np.uint32)
+
+        # the same boxes are the same object, which the cache keeps alive
+        _, counts = self._counts.get(id(boxes), lambda: (boxes, everywhere()), lambda each: each[1].nbytes)
+        return counts[cell].astype(np.float64)
+
+    @cached_property
+    def _counts(self) -> LRUCache[int, tuple[BoxesOfTuples, NDArray[np.uint32]]]:
+        return LRUCache(_CACHED, _COUNTED)
 
     def _cells_of(self, values: Floats) -> Ints:
         """Cells of the columns of tuples (n, m)."""
