@@ -407,8 +407,14 @@ class BoxesOfTuples(OfTuples):
             each, place = np.unique(cell[some], return_inverse=True)
             share = np.zeros((each.size, place.size))
             share[place.reshape(-1), np.arange(place.size)] = counts[some]
-            sums[each] += share @ self.flags(codes[some] * 1.0).astype(np.float64)
+            sums[each] += share @ self.flags(codes[some].astype(np.float64)).astype(np.float64)
         return sums
+
+    def mean(self, codes: Floats, weight: Floats) -> Floats:
+        """Means over codes (n,) with these weights, (m,)."""
+        step = max(1, _PACKED // (8 * self.count))
+        blocks = [slice(start, start + step) for start in range(0, codes.size, step)]
+        return np.asarray(sum(weight[some] @ self.flags(codes[some]).astype(np.float64) for some in blocks))
 
     @cached_property
     def of_background(self) -> Floats:

@@ -7,14 +7,19 @@ first, in their order; those of explained rows get the next numbers as they are 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._threads import SharedState
+
+# The first code of tuples that are lent
+_LENT = 1 << 40
 
 
 class Tuples(SharedState):
@@ -31,6 +36,8 @@ class Tuples(SharedState):
         self.size = len(self._places)
         self.counts = np.bincount(codes)  # of the background's rows with each tuple, (T,)
         self._values = rows[np.unique(codes, return_index=True)[1]]
+        self._lent: dict[int, Floats] = {}  # by first codes
+        self._next = _LENT
         super().__init__()
 
     @property
@@ -47,6 +54,9 @@ class Tuples(SharedState):
     def count(self) -> int:
         """Number of tuples that have a code."""
         return len(self._places)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_lent": {}}
 
     def encode(self, values: Floats) -> Floats:
         """Codes (n,) of rows (n, m); a tuple that was not met before gets the next one."""
@@ -70,9 +80,30 @@ class Tuples(SharedState):
         self._places[text] = code
         return code
 
+    @contextmanager
+    def lend(self, values: Floats) -> Iterator[Floats]:
+        """Codes (n,) of rows (n, m), which are kept no longer than they are used."""
+        with self._lock:
+            first, self._next = self._next, self._next + len(values)
+            self._lent[first] = values
+        try:
+            yield first + np.arange(len(values)) * 1.0
+        finally:
+            with self._lock:
+                del self._lent[first]
+
     def decode(self, codes: Floats) -> Floats:
         """Values (n, m) of codes (n,)."""
-        return np.asarray(self._values[codes.astype(np.int64)])
+        places = codes.astype(np.int64)
+        if not places.size or places.max() < _LENT:
+            return np.asarray(self._values[places])
+        values = self._values[np.where(places < _LENT, places, 0)]
+        with self._lock:
+            lent = [*self._lent.items()]
+        for first, its in lent:
+            at = np.flatnonzero((places >= first) & (places < first + len(its)))
+            values[at] = its[places[at] - first]
+        return np.asarray(values)
 
 
 def _plain(values: Floats) -> Floats:

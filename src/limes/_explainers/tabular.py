@@ -215,6 +215,8 @@ class TabularExplainer(Described):
     ) -> None:
         chosen = complete(TabularExplainer, options)
         automatic = isinstance(bins, str) and bins == "auto"
+        if automatic and groups:
+            raise InputError("bins='auto' compares designs of columns: with groups= pass bins='quartile'")
         passed, (model, output) = model, behind_method(model, output)
         self._background = Table.fit(background, categorical=categorical).for_model(model)
         self._probed = AnswerCount()  # what is asked beside rows that are explained, and their pool

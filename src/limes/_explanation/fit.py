@@ -253,6 +253,24 @@ class RowEffects(NamedTuple):
     share_errors: Floats  # their standard errors, (d, k)
 
 
+class WithinGroup(NamedTuple):
+    """How the columns of a group share its contribution: Owen's value.
+
+    Attributes
+    ----------
+    names
+        Names of the columns, m of them.
+    values : (n, m) or (n, m, k)
+        Parts of the contribution; of each row they add up to it.
+    standard_errors : as ``values``
+        0 where exact.
+    """
+
+    names: tuple[str, ...]
+    values: Floats
+    standard_errors: Floats
+
+
 class RowFit(Protocol):
     """All effects around one row together."""
 
@@ -321,6 +339,10 @@ class RowFits(Protocol):
     @property
     def account_seconds(self) -> float:
         """About the seconds that exact contributions at a row take."""
+        ...
+
+    def within(self, row: int, column: int) -> WithinGroup:
+        """How a group's columns share its contribution at a row, (m, k); an InputError for another column."""
         ...
 
 
@@ -489,6 +511,14 @@ class Fit:
                 parts.append(fits.contributions(rows[start : start + _AT_ONCE]))
                 advance(len(parts[-1].base))
         return self.joined(parts)
+
+    def within(self, place: int) -> WithinGroup:
+        """How the columns of the group at this place of the features share its contributions."""
+        fits, column = self.make(), int(self.features[place])
+        rows = [fits.within(row, column) for row in self.rows.tolist()]
+        outputs = self.outputs if self.several else int(self.outputs[0])
+        values, errors = (np.stack([each[which] for each in rows])[..., outputs] for which in (1, 2))
+        return WithinGroup(rows[0].names, values, errors)
 
     def joined(self, parts: list[RowContributions]) -> Contributions:
         """The chosen columns and outputs of all rows, from the contributions of some after others."""

@@ -397,7 +397,7 @@ class _Coalitions(InterventionalGame):
         kept = np.array([*product((False, True), repeat=differs.size)])
         game = np.concatenate([self._game(row, weights, differs, some) for some in self._parts(kept)])
         sums = np.zeros((3, row.size, game.shape[1]))
-        sums[:, differs] = _shapley(game.reshape((*(2,) * differs.size, -1)))
+        sums[:, differs] = shapley(game.reshape((*(2,) * differs.size, -1)))
         return RowContributions.exact(game[:1], *sums[:, None])
 
     def _parts(self, kept: Bools) -> list[Bools]:
@@ -412,7 +412,7 @@ class _Coalitions(InterventionalGame):
         return np.asarray(np.einsum("n,cnk->ck", weights, answers.reshape(*mixed.shape[:2], -1)))
 
 
-def _shapley(game: Floats) -> Floats:
+def shapley(game: Floats) -> Floats:
     """Contributions, those alone, and last, (3, m, k), from values of all coalitions (2, ..., 2, k)."""
     m = game.ndim - 1
     sizes = np.indices((2,) * (m - 1)).sum(axis=0).reshape(-1)

@@ -519,7 +519,9 @@ class NewTuples(IndicatorColumn):
         law = super().marginal
         (atoms,) = law.measures
         assert isinstance(atoms, Atoms)  # noqa: S101 - the law of a group
-        return replace(law, measures=(replace(atoms, value=np.append(atoms.value[:-1], self.tuple_codes[0])),))
+        return replace(
+            law, measures=(replace(atoms, value=np.append(atoms.value[:-1], self.tuple_codes[0])),)
+        )
 
     def _points(self, function: Function, waves: Waves) -> BasisPoints:
         law, x, weight = super()._points(function, waves)

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints
+from limes._arrays import Bools, Ints
 from limes._tuples import Tuples
-from limes.designs._marginals import Atoms, Cells, Laws, Marginal, TupleCells
+from limes.designs._marginals import Atoms, Cells, Marginal, TupleCells
 
 
 def law_of_tuples(tuples: Tuples, columns: Sequence[Cells]) -> Marginal:
@@ -37,5 +37,3 @@ def has_new_tuples(law: Marginal, cell: Ints) -> Bools:
     if not isinstance(law.cells, TupleCells):
         return np.zeros(cell.shape, dtype=np.bool_)
     return np.asarray(cell == law.cells.new)
-
-

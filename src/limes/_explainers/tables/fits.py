@@ -10,7 +10,8 @@ contributions alone (``_shapley/set_sampler.py``, ``_shapley/permutations.py``).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import combinations
@@ -31,7 +32,7 @@ from limes._arrays import (
 )
 from limes._expectations.moments import REFUSED, refusals
 from limes._explainers.tables.laws import Writer, bin_texts
-from limes._explanation.fit import RowEffects
+from limes._explanation.fit import RowEffects, WithinGroup
 from limes._explanation.view import CAPTURED, MATTERS, SURE
 from limes._fidelity.variance import (
     CellEffects,
@@ -61,14 +62,17 @@ from limes._shapley.game_controls import IndependentDraws
 from limes._shapley.interventional import Interventional
 from limes._shapley.permutations import ControlVariates, PermutationSampler
 from limes._shapley.set_sampler import SetSampler
-from limes._shapley.starts import DrawnStarts, ProductStarts
+from limes._shapley.starts import DrawnStarts, ProductStarts, Starts
+from limes._shapley.within import Sharing, drawn_sharing, exact_sharing
 from limes._threads import LRUCache
+from limes._tuples import Tuples
 from limes.designs._column import SpreadColumn
-from limes.designs._marginals import BinCells
+from limes.designs._marginals import BinCells, TupleCells
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
+    from limes._explainers.tables.groups import GroupColumn
     from limes._fitting import Expectation, Fitted
     from limes.models.forms._base import Form
 
@@ -297,6 +301,7 @@ class Accounts(ABC):
 
     fit: Callable[[], Fitted]
     walks: PermutationSampler | None  # None with method="exact"
+    groups: Mapping[int, GroupColumn]  # columns that are groups, by their positions
     # contributions of single rows by walks: calls of the model are not repeated
     _walked: dict[int, RowContributions]
 
@@ -348,6 +353,31 @@ class Accounts(ABC):
         place = {row: i for i, row in enumerate([*exact.tolist(), *walked.tolist()])}
         return RowContributions.joined(parts).take(np.array([place[row] for row in rows]))
 
+    def within(self, row: int, column: int) -> WithinGroup:
+        """How the columns of a group share its contribution at a row, of all outputs."""
+        if column not in self.groups:
+            raise InputError("this column is no group: within() shares what a group of groups= contributes")
+        group = self.groups[column]
+        shared = self._shared(row, column, group.tuples)
+        return WithinGroup(tuple(its.name for its in group.columns), *shared)
+
+    @abstractmethod
+    def _shared(self, row: int, column: int, tuples: Tuples) -> Sharing: ...
+
+    def _walked_within(self, x: Floats, column: int, tuples: Tuples, starts: Starts) -> Sharing:
+        if self.walks is None:
+            raise InputError(
+                "the group has no exact shares at this row, and method='exact' gives no estimates: use 'auto'"
+            )
+
+        def draw(rng: np.random.Generator, count: int) -> Floats:
+            return starts.drawing(1, count).draw(rng, count).z
+
+        sampling = self.walks.sampling
+        if self.walks.check is not None:
+            self.walks.check()
+        return drawn_sharing(self.walks.predict, draw, x, column, tuples, sampling.seed, sampling.max_calls)
+
     def exact_contributions(self, rows: Sequence[int]) -> RowContributions | None:
         try:
             return self._exact_contributions(np.array(rows)) if self.has_exact else None
@@ -384,6 +414,7 @@ class TableFits(Accounts):
     walks: PermutationSampler | None  # to the model, or to the form if it was read; None with method="exact"
     spent: Ints  # calls that each row rests on already, where one bound is set for all
     rests_on_pool: bool = True  # whether coefficients are asked for, too
+    groups: Mapping[int, GroupColumn] = field(default_factory=dict)
     _walked: dict[int, RowContributions] = field(default_factory=dict, init=False)
     _fidelities: dict[int, FitNumbers] = field(default_factory=dict, init=False)
     _additive_numbers: dict[int, FitNumbers] = field(default_factory=dict, init=False)
@@ -498,6 +529,9 @@ class TableFits(Accounts):
     def cell_texts(self, row: int, column: int) -> tuple[str, ...]:
         """The cells of a column in words: a slope's are slices of its law around the row."""
         texts = tuple(self.texts[column].tolist())
+        cells = self.family.marginals[column].cells
+        if isinstance(cells, TupleCells) and self.cells[row, column] != cells.new:
+            return texts[:-1]
         if self.family.held is not None and self.family.held[column]:
             return (texts[self.cells[row, column]],)
         if self.family.slopes is None or not self.family.slopes[column]:
@@ -512,10 +546,23 @@ class TableFits(Accounts):
             return (f"{texts[0]} is not missing", *missing)
         return (*bin_texts(texts[0], cells.edges, write=self.writers[column]), *missing)
 
+    def _of_no_rows(self, cells: Ints) -> Bools:
+        """Whether the last cell of a column is of combinations of a group that do not occur, (n, d)."""
+        is_group = [isinstance(law.cells, TupleCells) for law in self.family.marginals]
+        return np.broadcast_to(np.array(is_group), cells.shape)
+
     def _exact_contributions(self, at: Ints) -> RowContributions:
         form = self.form
         assert form is not None  # noqa: S101 - these rows were not sampled
         return exact_contributions(form.form, form.expectation, self.account(), self.x[at], self.cells[at])
+
+    def _shared(self, row: int, column: int, tuples: Tuples) -> Sharing:
+        family, x, form = self.account(), self.x[row], self.form
+        if form is not None and not self._is_sampled(row):
+            with suppress(*REFUSED):  # which is estimated
+                seed = form.seed
+                return exact_sharing(form.form, form.expectation, family, x, column, tuples, seed)
+        return self._walked_within(x, column, tuples, ProductStarts(family.at(x)))
 
     def _walked_to(self, row: int, others: ControlVariates | None, *, is_current: bool) -> RowContributions:
         assert self.walks is not None  # noqa: S101 - `Explanation`s of method="exact" have no sampled rows
@@ -659,6 +706,11 @@ class TableFits(Accounts):
 
         masses, counts = cell_masses(self.family, rows.cells, cut)
         values = cells.effects(rows.cells, cut, masses, counts)
+        if (without := self._of_no_rows(rows.cells)).any():
+            # no row of the background is in a new tuple's cell: the mean outside is that of all
+            at, column = np.nonzero(without & (rows.cells == counts - 1))
+            values[at, column, counts[at, column] - 1] = rows.coef[at, column] * self._unit
+            counts = counts - (without & (rows.cells < counts - 1))
         steps, by_line = values / self._unit, np.zeros(())
         if self.family.slopes is not None:
             # what the cells add to the line

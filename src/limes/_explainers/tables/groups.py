@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from limes._arrays import Floats, Objects
+from limes._arrays import Bools, Floats, Objects
 from limes._checks import listed
-from limes._explainers.tables.columns import TableColumn
+from limes._explainers.tables.columns import TableColumn, encode
+from limes._explainers.tables.dummies import Dummies, find_dummies
 from limes._explainers.tables.table import EncodedRows, Table
 from limes._explainers.verified_form import VerifiedForm
 from limes._tuples import ColumnGroups, Tuples
@@ -77,9 +78,7 @@ class Groups:
 
     def by_name(self, names: Sequence[str]) -> dict[str, list[str]]:
         """The columns of each group by their names."""
-        return {
-            name: [names[j] for j in its] for name, its in zip(self.names, self.members, strict=True)
-        }
+        return {name: [names[j] for j in its] for name, its in zip(self.names, self.members, strict=True)}
 
     def held(self, table: Table, hold: Sequence[str]) -> tuple[str, ...]:
         """The names ``hold`` of columns as those of groups: a group is kept as a whole."""
@@ -114,24 +113,6 @@ def _members(table: Table, name: Any, columns: Any) -> tuple[int, ...]:
     return tuple(sorted(its))
 
 
-class GroupValue(tuple[Any, ...]):
-    """The values of a group's columns in one row; as a text it names the columns."""
-
-    names: tuple[str, ...]
-
-    @classmethod
-    def of(cls, names: tuple[str, ...], values: Sequence[Any]) -> GroupValue:
-        value = cls(values)
-        value.names = names
-        return value
-
-    def __str__(self) -> str:
-        return _AND.join(f"{name} = {value}" for name, value in zip(self.names, self, strict=True))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return GroupValue.of, (self.names, tuple(self))
-
-
 @dataclass(frozen=True, eq=False)
 class GroupColumn(TableColumn):
     """A group of columns as one, whose values in the matrix are codes of tuples."""
@@ -151,17 +132,56 @@ class GroupColumn(TableColumn):
     def has_odd_codes(self) -> bool:
         return False
 
+    @cached_property
+    def dummies(self) -> list[Dummies]:
+        """Sets of columns of which exactly one is 1: their texts name that one."""
+        return find_dummies([column.name for column in self.columns], self.tuples.background)
+
     def values_of(self, cells: Floats) -> list[Any]:
         return [*self.originals(np.unique(cells))]
 
     def originals(self, values: Floats) -> Objects:
-        names = tuple(column.name for column in self.columns)
+        """Texts of tuples."""
         decoded = self.tuples.decode(values)
-        parts = [column.originals(x).tolist() for column, x in zip(self.columns, decoded.T, strict=True)]
-        cells = np.empty(values.size, dtype=object)
+        parts = [
+            [f"{column.name} {_written(value)}" for value in column.originals(x).tolist()]
+            for column, x in zip(self.columns, decoded.T, strict=True)
+        ]
+        texts = np.empty(values.size, dtype=object)
         for i, row in enumerate(zip(*parts, strict=True)):
-            cells[i] = GroupValue.of(names, row)
-        return cells
+            texts[i] = self.joined(row, decoded[i] == 1.0)
+        return texts
+
+    def joined(self, texts: Sequence[str], ones: Bools) -> str:
+        """The texts of the columns as one; of dummies only which of them ``is 1``, if one is."""
+        left_out, names = set[int](), dict[int, str]()
+        for its in self.dummies:
+            active = [i for i, j in enumerate(its.members) if ones[j]]
+            if len(active) == 1:
+                left_out |= {*its.members}
+                member = its.members[active[0]]
+                is_whole = len(its.members) == len(self.columns)
+                names[member] = its.categories[active[0]] if is_whole else self.columns[member].name
+        kept = [names.get(j, text) for j, text in enumerate(texts) if j in names or j not in left_out]
+        return _AND.join(kept)
+
+    def codes_of(self, texts: Sequence[Any]) -> Floats:
+        """Codes of tuples by their texts; an InputError names a text of none."""
+        codes = np.arange(float(self.tuples.count))
+        places = dict(zip(self.originals(codes).tolist(), codes.tolist(), strict=True))
+        unknown = [text for text in texts if text not in places]
+        if unknown:
+            raise InputError(
+                f"group {self.name!r}: {unknown[0]!r} is of no row that was explained: explain the rows again"
+            )
+        return np.array([places[text] for text in texts])
+
+
+def _written(value: Any) -> str:
+    """A value of a column in a text: enough digits to tell measurements apart, without float64's noise."""
+    if value is None:
+        return "missing"
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +196,7 @@ class GroupedTable(Table):
         names, members = groups.of_columns(source)
         grouping = ColumnGroups.of(members, source.matrix)
         columns = [
-            source.columns[its[0]]
+            replace(source.columns[its[0]], name=name)
             if tuples is None
             else GroupColumn.named(name, [source.columns[j] for j in its], tuples)
             for name, its, tuples in zip(names, members, grouping.tuples, strict=True)
@@ -195,8 +215,25 @@ class GroupedTable(Table):
         return self.grouping.encode(self.source.encode(X))
 
     def encode_rows(self, X: Any, errors: str) -> EncodedRows:
+        if self._is_data(X):
+            matrix = self._encoded_data(X)
+            return EncodedRows(matrix, np.arange(len(matrix)), {})
         rows = self.source.encode_rows(X, errors)
         return rows._replace(matrix=self.grouping.encode(rows.matrix))
+
+    def _is_data(self, X: Any) -> bool:
+        """Whether rows are an explanation's ``data``, in which a group has the text of its tuple."""
+        is_array = isinstance(X, np.ndarray) and X.dtype == np.dtype(object) and X.ndim == 2
+        return is_array and X.shape[1] == len(self.columns) < len(self.source.columns)
+
+    def _encoded_data(self, data: Objects) -> Floats:
+        return np.stack(
+            [
+                column.codes_of(its.tolist()) if isinstance(column, GroupColumn) else encode(column, its)
+                for column, its in zip(self.columns, data.T, strict=True)
+            ],
+            axis=1,
+        )
 
     def decode(self, matrix: Floats) -> Any:
         return self.source.decode(self.grouping.decode(np.asarray(matrix, dtype=np.float64)))
@@ -231,6 +268,16 @@ class GroupedTable(Table):
         )
         return replace(verified, form=form, margin=margin)
 
+    @property
+    def groups(self) -> Mapping[int, GroupColumn]:
+        return {j: column for j, column in enumerate(self.columns) if isinstance(column, GroupColumn)}
+
+    def plain(self, matrix: Floats) -> Floats:
+        return self.grouping.decode(matrix)
+
+    def encoded(self, plain: Floats) -> Floats:
+        return self.grouping.encode(plain)
+
     def by_column(self, entries: Any) -> Any:
         """Of columns that stand alone; None for groups."""
         if not isinstance(entries, list | tuple):
@@ -240,13 +287,20 @@ class GroupedTable(Table):
     def texts(self, texts: Sequence[Objects], laws: Sequence[Marginal]) -> list[Objects]:
         """The cells of columns and groups in words, from those of all columns (d,)."""
         return [
-            self._texts_of(column.name, law, [texts[j] for j in its])
+            _texts_of(column, law.cells, [texts[j] for j in its])
+            if isinstance(column, GroupColumn) and isinstance(law.cells, TupleCells)
+            else texts[its[0]]
             for column, law, its in zip(self.columns, laws, self.grouping.members, strict=True)
         ]
 
-    def _texts_of(self, name: str, law: Marginal, texts: Sequence[Objects]) -> Objects:
-        if not isinstance(law.cells, TupleCells):
-            return texts[0]
-        combinations = law.cells.combinations.tolist()
-        joined = [_AND.join(text[b] for text, b in zip(texts, its, strict=True)) for its in combinations]
-        return np.array([*joined, f"{name}: a combination that the background lacks"], dtype=object)
+
+def _texts_of(group: GroupColumn, cells: TupleCells, texts: Sequence[Objects]) -> Objects:
+    """The cells of a group in words."""
+    ones = [law.locate(np.ones(1))[0] for law in cells.columns]
+    joined = [
+        group.joined([str(text[b]) for text, b in zip(texts, its, strict=True)], np.array(its) == ones)
+        for its in cells.combinations.tolist()
+    ]
+    of_dummies = len(group.dummies) == 1 and len(group.dummies[0].members) == len(group.columns)
+    named = [f"{group.name} = {text}" for text in joined] if of_dummies else joined
+    return np.array([*named, f"{group.name}: a combination that the background lacks"], dtype=object)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
@@ -21,9 +21,12 @@ from limes._shapley.interventional import Interventional
 from limes._shapley.permutations import ControlVariates, PermutationSampler
 from limes._shapley.set_sampler import SetSampler
 from limes._shapley.starts import OccurringStarts
+from limes._shapley.within import Sharing
 from limes._threads import LRUCache
+from limes._tuples import Tuples
 
 if TYPE_CHECKING:
+    from limes._explainers.tables.groups import GroupColumn
     from limes._fitting import Fitted
 
 
@@ -59,6 +62,7 @@ class JointFits(Accounts):
     predictions: Floats  # (n, ...)
     walks: PermutationSampler | None
     spent: Ints  # calls that each row rests on already, where one bound is set for all
+    groups: Mapping[int, GroupColumn]  # columns that are groups, by their positions
     _walked: dict[int, RowContributions] = field(default_factory=dict, init=False)
     _effects: LRUCache[bytes, JointEffects] = field(
         default_factory=lambda: LRUCache(MOST_EFFECTS), init=False
@@ -103,15 +107,21 @@ class JointFits(Accounts):
         assert exact is not None  # noqa: S101 - these rows were not sampled
         return exact.at(self.x[at], self.cells[at])
 
+    def _starts(self, row: int) -> OccurringStarts:
+        family = self.expectation.family
+        around = family.around(self.cells[row])
+        return OccurringStarts(family.rows, self.expectation.answers, around, family.omitted)
+
+    def _shared(self, row: int, column: int, tuples: Tuples) -> Sharing:
+        return self._walked_within(self.x[row], column, tuples, self._starts(row))
+
     def _walked_to(self, row: int, others: ControlVariates | None, *, is_current: bool) -> RowContributions:
         assert self.walks is not None  # noqa: S101 - the joint law is never exact
-        family, x = self.expectation.family, self.x[row]
-        around = family.around(self.cells[row])
-        starts = OccurringStarts(family.rows, self.expectation.answers, around, family.omitted)
+        x, starts = self.x[row], self._starts(row)
         spent = int(self.spent[row])
         prediction = self.predictions[row].reshape(-1)
         if self.walks.asks:
-            law = OccurringDraws(x, starts, family.product)
+            law = OccurringDraws(x, starts, self.expectation.family.product)
             return SetSampler(self.walks).at(law, prediction, None, spent, is_current=is_current)
         return self.walks.at(x, prediction, starts, others, spent, is_current=is_current)
 

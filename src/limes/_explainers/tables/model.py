@@ -18,6 +18,7 @@ from limes._diagnostics.context import Estimate
 from limes._expectations.moments import CutShort
 from limes._expectations.of_forms import reproducible
 from limes._explainers.results import OCCURRING, PERTURBED, RowWarnings, fixed_warnings, sampling_warnings
+from limes._explainers.tables.dummies import warnings_of_dummies
 from limes._explainers.tables.fits import ReadForm, TableFits
 from limes._explainers.tables.groups import GroupedTable
 from limes._explainers.tables.joint_fits import JointFits
@@ -335,7 +336,8 @@ class TabularModel:
             advice=budget.advice,
         )
         if isinstance(self.law, JointFamily):
-            return JointFits(expectation, self.texts, rows.x, rows.cells, fit, predictions, walks, spent)
+            joint = rows.x, rows.cells, fit, predictions, walks, spent, self.table.groups
+            return JointFits(expectation, self.texts, *joint)
         form = None
         if expectation.method == "exact":
             form, expectation = self._read_form, self.bound.fallback
@@ -345,7 +347,7 @@ class TabularModel:
         inputs = rows.x, rows.cells, fit, form, expectation, predictions, walks, spent
         writers = [*map(writer_of, self.table.columns)]
         return TableFits(
-            self.family, lambda: self.account, self.texts, writers, *inputs, rests_on_pool=has_surrogates
+            self.family, lambda: self.account, self.texts, writers, *inputs, has_surrogates, self.table.groups
         )
 
     @cached_property
@@ -364,7 +366,8 @@ class TabularModel:
         return self._coefficients_under_other_law if self.family.by_cell else None
 
     def _coefficients_under_other_law(self, row: Floats) -> Estimate:
-        x, other = row[None], self._other
+        other = self._other
+        x = other.table.encoded(self.table.plain(row[None]))
         try:
             fitted = other.explain(other.rows(x), other.bound.predict(x), progress=progress_of(shown=False))
         except CutShort as stop:
@@ -410,7 +413,9 @@ class TabularModel:
             threshold=self.options.sampling.threshold,
         )
         fixed = fixed_warnings(self.table.remark, self.bound.spread)
-        return replace(learnt, fixed=fixed + learnt.fixed)
+        alone = [j for j in range(len(self.table.names)) if j not in self.table.groups]
+        dummies = warnings_of_dummies([self.table.names[j] for j in alone], self.table.matrix[:, alone])
+        return replace(learnt, fixed=fixed + learnt.fixed + dummies)
 
     def warnings_of(
         self, rows: Rows, predictions: Floats, fitted: Fitted

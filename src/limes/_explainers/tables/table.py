@@ -406,6 +406,19 @@ class Table:
         """The table itself, whose columns are no groups."""
         return self
 
+    @property
+    def groups(self) -> Mapping[int, Any]:
+        """Columns that are groups of columns, by their positions."""
+        return {}
+
+    def plain(self, matrix: Floats) -> Floats:
+        """Rows (m, d) as rows of all columns, where groups of columns are apart."""
+        return matrix
+
+    def encoded(self, plain: Floats) -> Floats:
+        """The reverse of ``plain``."""
+        return plain
+
     def by_column(self, entries: Any) -> Any:
         """A list with an entry for each column; what is no list stays."""
         return entries

@@ -118,9 +118,8 @@ class ForestOfTuples(Reducible):
         set_of = forest.set_of.copy()
         set_of[nodes] = len(forest.sets) + which.reshape(-1)
         of_columns = np.pad(forest.sets, ((0, 0), (0, width - forest.sets.shape[1])))
-        return replace(
-            forest, feature=self.feature, size=self.size, set_of=set_of, sets=np.concatenate([of_columns, sets])
-        )
+        every = np.concatenate([of_columns, sets])
+        return replace(forest, feature=self.feature, size=self.size, set_of=set_of, sets=every)
 
     def reaching(self, group: int, nodes: Ints) -> tuple[BoxesOfTuples, Ints]:
         """Distinct sets of a ``group``'s tuples that reach nodes, between two empty ones; each node's set."""
@@ -149,8 +148,7 @@ def _goes_left(forest: Forest, node: int, x: Floats) -> Bools:
     """Whether a node sends numbers x (n,), or categories of these codes, left."""
     if forest.set_of[node] < 0:
         return np.asarray(x <= forest.threshold[node])
-    left = forest.sets[forest.set_of[node]]
-    return np.isin(x, np.flatnonzero(left))
+    return np.isin(x, np.flatnonzero(forest.sets[forest.set_of[node]]))
 
 
 @dataclass(frozen=True, eq=False)
