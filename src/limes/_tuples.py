@@ -87,7 +87,7 @@ class Tuples(SharedState):
             first, self._next = self._next, self._next + len(values)
             self._lent[first] = values
         try:
-            yield first + np.arange(len(values)) * 1.0
+            yield np.arange(first, first + len(values), dtype=np.float64)
         finally:
             with self._lock:
                 del self._lent[first]

@@ -141,8 +141,8 @@ WARNINGS: Mapping[str, Kind] = {
         "columns are dummies of one column of categories, and are not in one group",
         "",
         {
-            "": "exactly one of {first} … {last} is 1 in every row of the background, and perturbed rows have "
-            "several or none: groups={option} makes them one column"
+            "": "exactly one of {first} … {last} is 1 in every row of the background, and perturbed rows "
+            "have several or none: groups={option} makes them one column"
         },
     ),
     "few rows": Kind(

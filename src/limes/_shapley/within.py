@@ -4,9 +4,10 @@ A group B enters the game v as a whole. Inside of it, with the other groups H as
 
     Q(S) = Σ_H |H|! (G - 1 - |H|)! / G! · v(H ∪ S),     S ⊆ B,
 
-is a game of its columns alone, with Q(B) - Q(∅) = φ_B, and its Shapley values share φ_B. The other groups keep
-the row's values with probability t, all by themselves, so that Q(S) = ∫₀¹ E_t[f | S kept] dt: a few nodes t are
-exact, as for contributions. The columns of B that are not kept have the values of one row of the background.
+is a game of its columns alone, with Q(B) - Q(∅) = φ_B, and its Shapley values share φ_B. The other groups
+keep the row's values with probability t, all by themselves, so that Q(S) = ∫₀¹ E_t[f | S kept] dt: a few
+nodes t are exact, as for contributions. The columns of B that are not kept have the values of one row of the
+background.
 
 References
 ----------
