@@ -100,9 +100,12 @@ class ForestExpectation(ProductExpectation):
         if family is None or not family.by_cell:
             return False
         size, widest = 32 * padded(family.widest) * self.size, family.widest
-        # numbers of rows in boxes of tuples are soon counted
-        few = widest <= _FEW_CELLS and not any(isinstance(f, BoxesOfTuples) for f in self.functions)
-        return size <= (_LARGEST_TABLE if few else _LARGEST_OF_MANY)
+        return size <= (_LARGEST_TABLE if widest <= _FEW_CELLS and not self._has_groups else _LARGEST_OF_MANY)
+
+    @cached_property
+    def _has_groups(self) -> bool:
+        """Whether a column is a group, of which rows in boxes of tuples are soon counted."""
+        return any(isinstance(function, BoxesOfTuples) for function in self.functions)
 
     def rows_at_once(self, family: ProductFamily) -> int:
         return super().rows_at_once(family) if self.shares_tables(family) or not family.by_cell else _BLOCK
@@ -202,7 +205,6 @@ class ForestExpectation(ProductExpectation):
         passes, places = self.passes, self.places(x)
 
         def add(rows: slice, which: int, base: Floats, sums: Floats, sets: tuple[Bools, Ints]) -> None:
-            members, first = sets
             trees, t, weights = passes[which]
             _kernels.add_contributions(
                 self.splits,
@@ -210,8 +212,7 @@ class ForestExpectation(ProductExpectation):
                 masses,
                 codes[rows],
                 places[rows],
-                members,
-                first,
+                *sets,
                 trees,
                 t,
                 weights,

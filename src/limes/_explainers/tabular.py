@@ -119,6 +119,15 @@ class TabularExplainer(Described):
         Codes that stand for missing values in columns of numbers, such as [-7, -8, -9]. A column's codes,
         which must lie beyond its values, are one separate cell, and no edge of a bin. The model gets the
         codes unchanged. Not with ``bins=None``.
+    groups
+        Names of groups and the columns of each, such as ``{"payment history": ["PAY_0", "PAY_2"]}``; the
+        other columns stand alone. A group is one column, whose values are the combinations that the
+        background's rows have: drawn whole, kept whole, in the row's cell if all its columns are. It has
+        one coefficient, one contribution, one effect; ``contributions.within(name)`` shares the
+        contribution among its columns. Dummies of one column belong in a group, and a row has a warning
+        where they are not. Euclidean weights count another cell of a group as one unit. With a function,
+        the coefficient of a group is unknown (an infinite error) where no row of the background is in the
+        row's cell. Not with ``bins=None`` or ``"auto"``.
     ridge
         0, or the penalty of ``lime``'s own fit on 5000 rows (``lime`` uses 1).
     method, tolerance, max_calls, rng, batch_size, retry

@@ -185,7 +185,7 @@ class TupleCells:
     @cached_property
     def _rows(self) -> Floats:
         """Number of background rows in each cell, (p + 1,)."""
-        return np.bincount(self.of_tuples, self.tuples.counts * 1.0, self.count)
+        return np.asarray(np.bincount(self.of_tuples, self.tuples.counts, self.count), dtype=np.float64)
 
     def _counted(self, boxes: BoxesOfTuples, cell: Ints) -> Floats:
         """Number of background rows in some cells (V,) and in each of m boxes, (V, m)."""

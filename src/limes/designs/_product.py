@@ -236,18 +236,18 @@ class Rows:
         cells, place = distinct_rows(self.cells)
         return self.take(first_of_each(place, len(cells))), place
 
-    @cached_property
+    @property
     def parts(self) -> list[tuple[Ints, Rows]]:
         """Rows that share their columns, and those with a new tuple, which do not, by their positions."""
-        everything = np.arange(len(self))
-        if self.family is None or not self.by_cell:
-            return [(everything, self)]
-        is_new = self.family.has_new_tuples(self.cells)
-        if not is_new.any():
-            return [(everything, self)]
+        if self.family is None or not self.family.groups:
+            return [(np.arange(len(self)), self)]
+        return self._by_tuples(self.family)
+
+    def _by_tuples(self, family: ProductFamily) -> list[tuple[Ints, Rows]]:
+        is_new = family.has_new_tuples(self.cells) & family.by_cell
         usual, new = np.flatnonzero(~is_new), np.flatnonzero(is_new)
-        apart = replace(self.take(new), family=self.family.by_row)
-        return [(usual, self.take(usual)), (new, apart)] if usual.size else [(new, apart)]
+        both = (usual, self.take(usual)), (new, replace(self.take(new), family=family.by_row))
+        return [(at, rows) for at, rows in both if at.size]
 
     def take(self, at: Ints | slice) -> Rows:
         return replace(self, x=self.x[at], cells=self.cells[at])
@@ -615,18 +615,18 @@ class ProductFamily:
         """Cell of every value of ``rows``, (n, d) -> (n, d)."""
         cells = np.empty(rows.shape, dtype=np.int64)
         _kernels.locate(np.ascontiguousarray(rows), *self._points, cells)
-        for j in self._groups:
+        for j in self.groups:
             cells[:, j] = self.marginals[j].cells.locate(rows[:, j])
         return cells
 
     @cached_property
-    def _groups(self) -> list[int]:
+    def groups(self) -> list[int]:
         """Positions of the columns that are groups."""
         return [j for j, law in enumerate(self.marginals) if isinstance(law.cells, TupleCells)]
 
     def has_new_tuples(self, cells: Ints) -> Bools:
         """Whether a group of a row in these ``cells`` (n, d) is in no cell of the background, (n,)."""
-        new = [has_new_tuples(self.marginals[j], cells[:, j]) for j in self._groups]
+        new = [has_new_tuples(self.marginals[j], cells[:, j]) for j in self.groups]
         return np.any(new, axis=0) if new else np.zeros(len(cells), dtype=np.bool_)
 
     @cached_property

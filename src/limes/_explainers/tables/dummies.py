@@ -15,8 +15,8 @@ import numpy as np
 from limes._arrays import Bools, Floats
 from limes._warnings import RowWarning
 
-# A name's beginning, up to the last sign that separates a column's name from a category
-_BEGINNING = re.compile(r"^(.+?)[_=.:\s\[(-]+[^_=.:\s\[(-]*$")
+# Signs that separate a column's name from a category
+_SEPARATORS = re.compile(r"[_=.:\s\[(-]+")
 # Most columns in a row of the table that are tried together without a common beginning of their names
 _MOST = 256
 
@@ -32,27 +32,27 @@ class Dummies:
 
 def find_dummies(names: Sequence[str], matrix: Floats) -> list[Dummies]:
     """The sets of dummies among columns (n, d), by the beginnings of their names, or else side by side."""
-    binary = np.flatnonzero(((matrix == 0.0) | (matrix == 1.0)).all(axis=0) & matrix.any(axis=0)).tolist()
+    binary = np.flatnonzero(((matrix == 0.0) | (matrix == 1.0)).all(axis=0)).tolist()
     ones = {j: matrix[:, j] == 1.0 for j in binary}
     by_beginning = dict[str, list[int]]()
     for j in binary:
-        match = _BEGINNING.match(names[j])
-        if match:
-            by_beginning.setdefault(match[1], []).append(j)
-    of_names = [
-        _named(beginning, its, names)
-        for beginning, its in by_beginning.items()
-        if len(its) > 1 and _is_partition([ones[j] for j in its])
-    ]
-    named = {j for dummies in of_names for j in dummies.members}
-    others = [_named("", its, names) for its in _runs([j for j in binary if j not in named], ones)]
+        for sign in _SEPARATORS.finditer(names[j], 1):
+            by_beginning.setdefault(names[j][: sign.start()], []).append(j)
+    of_names, named = list[Dummies](), set[int]()
+    for beginning in sorted(by_beginning, key=len):
+        its = [j for j in by_beginning[beginning] if j not in named]
+        if sum(bool(ones[j].any()) for j in its) > 1 and _is_partition([ones[j] for j in its]):
+            of_names.append(_named(beginning, its, names))
+            named |= {*its}
+    unnamed = [j for j in binary if j not in named and ones[j].any()]
+    others = [_named("", its, names) for its in _runs(unnamed, ones)]
     return sorted([*of_names, *others], key=lambda dummies: dummies.members)
 
 
 def warnings_of_dummies(names: Sequence[str], matrix: Floats) -> tuple[RowWarning, ...]:
     """Warnings about dummies among columns (n, d) that stand alone: they name the group that these are."""
     return tuple(
-        RowWarning.of("dummies", name, first=its[0], last=its[-1], option={name: its})
+        RowWarning.of("dummies", first=its[0], last=its[-1], option={name: its})
         for dummies in find_dummies(names, matrix)
         for name, its in [(dummies.name or "category", [names[j] for j in dummies.members])]
     )
