@@ -391,12 +391,25 @@ class BoxesOfTuples(OfTuples):
 
     def flags(self, x: Floats) -> Bools:
         """(n, m) at codes (n,)."""
+        table = self._of_background
+        if table is None or not x.size or x.max() >= self.tuples.size:
+            return np.unpackbits(self._bits(x), axis=1, count=self.count).view(np.bool_)
+        return np.unpackbits(table[x.astype(np.int64)], axis=1, count=self.count).view(np.bool_)
+
+    @cached_property
+    def _of_background(self) -> Bytes | None:
+        """The bits of all tuples of the background; None where they are too many."""
+        if self.tuples.size * self.count > 8 * _SETS:
+            return None
+        return self._bits(np.arange(float(self.tuples.size)))
+
+    def _bits(self, x: Floats) -> Bytes:
         bits: Any = None
         for member, column in zip(self.members, self.tuples.decode(x).T, strict=True):
             if member is not None:
                 its = member.bits(column)
                 bits = its if bits is None else bits & its
-        return np.unpackbits(bits, axis=1, count=self.count).view(np.bool_)
+        return np.asarray(bits)
 
     def totals(self, codes: Ints, cell: Ints, cells: int) -> Floats:
         """Number of background rows with some codes (n,), by the cell of each code: (cells, m)."""

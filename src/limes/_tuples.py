@@ -8,7 +8,7 @@ first, in their order; those of explained rows get the next numbers as they are 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -81,6 +81,16 @@ class Tuples(SharedState):
         return code
 
     @contextmanager
+    def lend_new(self, values: Floats) -> Iterator[Floats]:
+        """Codes (n,) of rows (n, m): those of the background, and lent ones of other tuples."""
+        rows = _plain(values)
+        codes = np.array([self._places.get(row.tobytes(), -1) for row in rows], dtype=np.float64)
+        is_new = (codes < 0.0) | (codes >= self.size)
+        with self.lend(rows[is_new]) as lent:
+            codes[is_new] = lent
+            yield codes
+
+    @contextmanager
     def lend(self, values: Floats) -> Iterator[Floats]:
         """Codes (n,) of rows (n, m), which are kept no longer than they are used."""
         with self._lock:
@@ -149,6 +159,16 @@ class ColumnGroups:
             for its, tuples in zip(self.members, self.tuples, strict=True)
         ]
         return np.stack(columns, axis=1)
+
+    @contextmanager
+    def lend(self, matrix: Floats) -> Iterator[Floats]:
+        """Rows (n, d) as rows (n, G), whose new tuples have a code no longer than they are used."""
+        with ExitStack() as stack:
+            columns = [
+                matrix[:, its[0]] if tuples is None else stack.enter_context(tuples.lend_new(matrix[:, its]))
+                for its, tuples in zip(self.members, self.tuples, strict=True)
+            ]
+            yield np.stack(columns, axis=1)
 
     def decode(self, rows: Floats) -> Floats:
         """Rows (n, G) as the rows (n, d) that they stand for."""

@@ -461,3 +461,14 @@ def test_groups_need_bins_that_are_given() -> None:
         limes.suggest_design(limes.TabularExplainer(model, X, groups=GROUPS), X[:2])
     with pytest.raises(InputError, match="this column is no group"):
         limes.TabularExplainer(model, X, groups=GROUPS)(X[:1]).contributions.within("d")
+
+
+def test_a_compiled_explainer_keeps_no_new_combination() -> None:
+    X = _table()
+    explain = limes.TabularExplainer(MODELS["forest"](X, _targets(X)), X[:20], groups=GROUPS).compiled()
+    tuples = [group.tuples for group in explain._model.table.groups.values()]
+    before = [its.count for its in tuples]
+    numbers = explain(X[20:]).values
+    assert [its.count for its in tuples] == before
+    again = explain(X[20:]).values
+    np.testing.assert_array_equal(again, numbers)

@@ -48,6 +48,8 @@ _FEW = 8
 # Bytes of the largest table of splits × cells, and of all cached ones; of the largest one where columns have
 # more than a few cells. Beyond it each block of rows has a table of the cells that occur in it
 _LARGEST_TABLE, _FEW_CELLS, _LARGEST_OF_MANY = 2 << 30, 512, 1 << 27
+# Laws of a column from which on one row's masses are taken from a table by law
+_WIDE = 32
 # Number of cached tables: a diagnosis compares several bandwidths
 _TABLES = 4
 # Seconds that a split of one row takes, measured: for its coefficients, and for its contributions
@@ -70,6 +72,7 @@ class ForestExpectation(ProductExpectation):
     edges: tuple[Ints, Ints, Ints, Ints, Bools, Ints, Bools]
     splits: _kernels.Splits  # in the layout of the compiled passes, depth first
     starts: Ints  # first split of each tree with a split, and the number S of all splits
+    tested: Ints  # the column of each split, (S,)
     interacting: Ints  # of each such tree the largest number of different columns on a path
 
     def __init__(self, form: Forest | ForestOfTuples) -> None:
@@ -78,6 +81,7 @@ class ForestExpectation(ProductExpectation):
         self._tables: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
         self._shares: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
         self._masses: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_TABLE)
+        self._masses_by_law: LRUCache[ProductFamily, Floats] = LRUCache(_TABLES, _LARGEST_OF_MANY)
         self._in_one_order = False
 
     def reproducible(self) -> ForestExpectation:
@@ -88,7 +92,7 @@ class ForestExpectation(ProductExpectation):
 
     def __getstate__(self) -> dict[str, Any]:
         # a copy in another process lays the forest out again, which takes less time than sending it
-        kept = ("_form", "_tables", "_shares", "_masses", "_in_one_order")
+        kept = ("_form", "_tables", "_shares", "_masses", "_masses_by_law", "_in_one_order")
         return {name: vars(self)[name] for name in kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -187,6 +191,8 @@ class ForestExpectation(ProductExpectation):
         sums = np.zeros((len(x), 3, self.columns, self.outputs))
         if self.shares_tables(family):
             masses = self._masses.get(family, lambda: self._edge_masses(family.columns), lambda m: m.nbytes)
+            if len(x) == 1 and masses.shape[2] >= _WIDE:
+                masses, cells = self._of_one_row(family, masses, cells), np.zeros_like(cells)
             self._add_contributions(masses, x, cells, base, sums)
         elif family.by_cell:
             for start in range(0, len(x), _CONTRIBUTIONS_BLOCK):
@@ -199,6 +205,13 @@ class ForestExpectation(ProductExpectation):
                 masses = self._edge_masses(family.at(x[i]).coordinates)
                 self._add_contributions(masses, x[row], np.zeros_like(cells[row]), base[row], sums[row])
         return base + self.constant + np.reshape(self._form.intercept, -1), sums
+
+    def _of_one_row(self, family: ProductFamily, masses: Floats, cells: Ints) -> Floats:
+        """The masses of one row's laws, (S, 2, 1): in a wide table they lie far apart."""
+        by_law = self._masses_by_law.get(
+            family, lambda: np.ascontiguousarray(masses.transpose(2, 0, 1)), lambda m: m.nbytes
+        )
+        return by_law[cells[0, self.tested], np.arange(self.size), :, None]
 
     def _add_contributions(self, masses: Floats, x: Floats, cells: Ints, base: Floats, sums: Floats) -> None:
         codes = cells.astype(np.uint32)
@@ -378,7 +391,7 @@ class ForestExpectation(ProductExpectation):
             (1 - is_left[split]).astype(np.uint32),
             leaves,
         )
-        self.starts = starts
+        self.starts, self.tested = starts, tested[node[split]]
         self.interacting = _most_columns(depth[split], above[split], is_first, starts)
 
     @property

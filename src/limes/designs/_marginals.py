@@ -156,18 +156,22 @@ class TupleCells:
 
     def locate(self, x: Floats) -> Ints:
         """Cell of each code (n,) -> (n,)."""
+        if x.size and x.max() < self.tuples.size:
+            return np.asarray(self.of_tuples[x.astype(np.int64)])
+        return self._located(x)
+
+    def _located(self, x: Floats) -> Ints:
         codes, place = np.unique(x, return_inverse=True)
         cells = self._cells_of(self.tuples.decode(codes))
         both, which = np.unique(np.concatenate([self.combinations, cells]), axis=0, return_inverse=True)
-        cell = np.full(len(both), self.new)
-        which = which.reshape(-1)
+        cell, which = np.full(len(both), self.new), which.reshape(-1)
         cell[which[: self.new]] = np.arange(self.new)
         return np.asarray(cell[which[self.new :]][place.reshape(-1)])
 
     @cached_property
     def of_tuples(self) -> Ints:
         """The cell of each of the background's tuples, (T,)."""
-        return self.locate(np.arange(float(self.tuples.size)))
+        return self._located(np.arange(float(self.tuples.size)))
 
     def shares(self, boxes: BoxesOfTuples, cell: Ints) -> Floats:
         """Shares of the background rows inside of cells (V,), and of those outside, in m boxes: (m, V, 2).

@@ -8,6 +8,7 @@ groups.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -142,6 +143,10 @@ class GroupColumn(TableColumn):
 
     def originals(self, values: Floats) -> Objects:
         """Texts of tuples."""
+        codes, place = np.unique(values, return_inverse=True)
+        return np.asarray(self._texts(codes)[place.reshape(-1)])
+
+    def _texts(self, values: Floats) -> Objects:
         decoded = self.tuples.decode(values)
         parts = [
             [f"{column.name} {_written(value)}" for value in column.originals(x).tolist()]
@@ -277,6 +282,9 @@ class GroupedTable(Table):
 
     def encoded(self, plain: Floats) -> Floats:
         return self.grouping.encode(plain)
+
+    def lend(self, plain: Floats) -> AbstractContextManager[Floats]:
+        return self.grouping.lend(plain)
 
     def by_column(self, entries: Any) -> Any:
         """Of columns that stand alone; None for groups."""

@@ -9,6 +9,7 @@ gets the dtypes and categories that it was trained on.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -418,6 +419,10 @@ class Table:
     def encoded(self, plain: Floats) -> Floats:
         """The reverse of ``plain``."""
         return plain
+
+    def lend(self, plain: Floats) -> AbstractContextManager[Floats]:
+        """Encoded rows that are used in one place alone, and leave nothing in the table."""
+        return nullcontext(plain)
 
     def by_column(self, entries: Any) -> Any:
         """A list with an entry for each column; what is no list stays."""
