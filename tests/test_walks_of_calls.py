@@ -23,7 +23,7 @@ def walks():
 # Types, files and lines of entered functions at most. Goals: 14, 16, 900 for contributions of a forest's row,
 # 16, 22, 1,500 for a text, 35, 28, 2,000 for a row of a function, 18, 16, 850 for lime's call
 MOST = {
-    "contributions": (19, 18, 695),
+    "contributions": (19, 18, 697),
     "forest": (28, 25, 1175),
     "text": (31, 36, 2040),
     "pooled_row": (101, 54, 4812),

@@ -60,7 +60,7 @@ from limes.designs._marginals import (
     sides,
     split_level,
 )
-from limes.designs._tuples import has_new_tuples
+from limes.designs._tuples import has_new_tuples, shares_of_rows
 from limes.designs._weights import BinWeights, EuclideanWeights, Weights
 
 # A cell with less probability than this still has an exact conditional law, while products of two such masses
@@ -266,7 +266,7 @@ class IndicatorColumn(ColumnOfLaws):
         """E[g | z = 1] and E[g | z = 0] of m functions, (m, V, 2)."""
         cells = self.law.cells if isinstance(self.law, Marginal) else None
         if isinstance(cells, TupleCells) and isinstance(function, BoxesOfTuples):
-            return cells.shares(function, self.cell)
+            return shares_of_rows(cells, function, self.cell)
         if self.complement is None and isinstance(cells, Levels) and isinstance(function, Members):
             # the function tells fewer groups apart than there are levels
             return self._basis_of_many(function.table, function.places(cells.values))

@@ -35,7 +35,7 @@ _DRAWN = 1 << 14
 # Atoms of a law from which on sums over them are taken over fewer points, and functions that are kept
 _MANY_ATOMS, _CACHED = 64, 16
 # Bytes of numbers of background rows in cells and boxes of tuples that are kept, at most
-_COUNTED = 1 << 27
+COUNTED = 1 << 27
 # A function (n,) -> (m, n) whose integrals show whether a quadrature is fine enough
 Waves = Callable[[Floats], Floats]
 
@@ -173,41 +173,15 @@ class TupleCells:
         """The cell of each of the background's tuples, (T,)."""
         return self._located(np.arange(float(self.tuples.size)))
 
-    def shares(self, boxes: BoxesOfTuples, cell: Ints) -> Floats:
-        """Shares of the background rows inside of cells (V,), and of those outside, in m boxes: (m, V, 2).
-
-        Numbers of rows are whole: their differences lose no digit.
-        """
-        its, place = np.unique(cell, return_inverse=True)
-        rows, inside = self._rows[its], self._counted(boxes, its)
-        rest, outside = self._rows.sum() - rows, boxes.of_background - inside
-        # any tuple stands for those that do not occur, see `law_of_tuples`
-        inside[rows == 0] = boxes.flags(np.zeros(1))
-        sides = inside.T / np.maximum(rows, 1.0), outside.T / np.maximum(rest, 1.0)
-        return np.stack(sides, axis=2)[:, place.reshape(-1)]
-
     @cached_property
-    def _rows(self) -> Floats:
+    def rows(self) -> Floats:
         """Number of background rows in each cell, (p + 1,)."""
         return np.asarray(np.bincount(self.of_tuples, self.tuples.counts, self.count), dtype=np.float64)
 
-    def _counted(self, boxes: BoxesOfTuples, cell: Ints) -> Floats:
-        """Number of background rows in some cells (V,) and in each of m boxes, (V, m)."""
-        if 4 * self.count * boxes.count > _COUNTED:
-            at = np.flatnonzero(np.isin(self.of_tuples, cell))
-            return boxes.totals(at, np.searchsorted(cell, self.of_tuples[at]), cell.size)
-
-        def everywhere() -> NDArray[np.uint32]:
-            at = np.arange(self.of_tuples.size)
-            return boxes.totals(at, self.of_tuples, self.count).astype(np.uint32)
-
-        # the same boxes are the same object, which the cache keeps alive
-        _, counts = self._counts.get(id(boxes), lambda: (boxes, everywhere()), lambda each: each[1].nbytes)
-        return counts[cell].astype(np.float64)
-
     @cached_property
-    def _counts(self) -> LRUCache[int, tuple[BoxesOfTuples, NDArray[np.uint32]]]:
-        return LRUCache(_CACHED, _COUNTED)
+    def counts(self) -> LRUCache[int, tuple[BoxesOfTuples, NDArray[np.uint32]]]:
+        """Boxes, and the numbers of background rows in them and in each cell, by the boxes' identity."""
+        return LRUCache(_CACHED, COUNTED)
 
     def _cells_of(self, values: Floats) -> Ints:
         """Cells of the columns of tuples (n, m)."""

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from limes._arrays import Bools, Ints
+from limes._arrays import Bools, Floats, Ints
+from limes._functions import BoxesOfTuples
 from limes._tuples import Tuples
-from limes.designs._marginals import Atoms, Cells, Marginal, TupleCells
+from limes.designs._marginals import COUNTED, Atoms, Cells, Marginal, TupleCells
 
 
 def law_of_tuples(tuples: Tuples, columns: Sequence[Cells]) -> Marginal:
@@ -37,3 +39,32 @@ def has_new_tuples(law: Marginal, cell: Ints) -> Bools:
     if not isinstance(law.cells, TupleCells):
         return np.zeros(cell.shape, dtype=np.bool_)
     return np.asarray(cell == law.cells.new)
+
+
+def shares_of_rows(cells: TupleCells, boxes: BoxesOfTuples, cell: Ints) -> Floats:
+    """Shares of the background rows inside of cells (V,), and of those outside, in m boxes: (m, V, 2).
+
+    Numbers of rows are whole: their differences lose no digit.
+    """
+    its, place = np.unique(cell, return_inverse=True)
+    rows, inside = cells.rows[its], _rows_in(cells, boxes, its)
+    rest, outside = cells.rows.sum() - rows, boxes.of_background - inside
+    # any tuple stands for those that do not occur, see `law_of_tuples`
+    inside[rows == 0] = boxes.flags(np.zeros(1))
+    sides = inside.T / np.maximum(rows, 1.0), outside.T / np.maximum(rest, 1.0)
+    return np.asarray(np.stack(sides, axis=2)[:, place.reshape(-1)])
+
+
+def _rows_in(cells: TupleCells, boxes: BoxesOfTuples, cell: Ints) -> Floats:
+    """Number of background rows in some cells (V,) and in each of m boxes, (V, m)."""
+    of_tuples = cells.of_tuples
+    if 4 * cells.count * boxes.count > COUNTED:
+        at = np.flatnonzero(np.isin(of_tuples, cell))
+        return boxes.totals(at, np.searchsorted(cell, of_tuples[at]), cell.size)
+
+    def everywhere() -> NDArray[np.uint32]:
+        return boxes.totals(np.arange(of_tuples.size), of_tuples, cells.count).astype(np.uint32)
+
+    # the same boxes are the same object, which the cache keeps alive
+    _, counts = cells.counts.get(id(boxes), lambda: (boxes, everywhere()), lambda each: each[1].nbytes)
+    return counts[cell].astype(np.float64)
