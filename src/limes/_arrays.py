@@ -25,6 +25,7 @@ CellNumbers: TypeAlias = NDArray[np.integer[Any]]
 # positions in compiled loops
 Places: TypeAlias = NDArray[np.uint32]
 Bools: TypeAlias = NDArray[np.bool_]
+Bytes: TypeAlias = NDArray[np.uint8]
 Objects: TypeAlias = NDArray[Any]
 # of any precision
 Reals: TypeAlias = NDArray[np.floating[Any]]

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints, finite_array, times
+from limes._arrays import Bools, Bytes, Floats, Ints, finite_array, times
+from limes._tuples import Tuples
 from limes.exceptions import InputError, ModelError
 
 # -LARGEST is below every other finite number; -inf is treated as it
@@ -309,6 +311,152 @@ class Stacked:
         return np.concatenate([family.integrate(density) for family in self.families])
 
 
+@dataclass(frozen=True, eq=False)
+class OfTuples:
+    """Functions of the codes of a group's tuples."""
+
+    tuples: Tuples
+
+    def __call__(self, x: Floats) -> Floats:
+        raise NotImplementedError
+
+    def integrate(self, density: Density) -> Floats:  # noqa: ARG002 - raises
+        raise InputError("a group of columns has no density: it has the tuples of the background")
+
+
+@dataclass(frozen=True, eq=False)
+class ProductOfMembers(OfTuples):
+    """∏_j functions[j]_i(x_j) over the columns j of a group, for each i of m; 1 where a function is None."""
+
+    functions: tuple[Function | None, ...]
+
+    def __call__(self, x: Floats) -> Any:
+        product: Any = 1.0
+        for function, column in zip(self.functions, self.tuples.decode(x).T, strict=True):
+            if function is not None:
+                product = product * function(column)
+        return product
+
+
+# Bytes of a table of the sets that hold a value of a column, at most, and of flags that are packed at once
+_SETS, _PACKED = 1 << 26, 1 << 24
+
+
+@dataclass(frozen=True, eq=False)
+class MemberSets:
+    """Which of m sets hold a value of one column: as bits, eight sets a byte."""
+
+    sets: Interval | Members
+
+    def bits(self, x: Floats) -> Bytes:
+        """(n, ⌈m / 8⌉) at values (n,)."""
+        if self._table is None:
+            return _packed(self.sets, x)
+        if isinstance(self.sets, Members):
+            return np.asarray(self._table[self.sets.places(x)])
+        cuts = self._points[:-2]
+        place = np.searchsorted(cuts, np.maximum(x, -LARGEST), side="left")
+        return np.asarray(self._table[np.where(np.isnan(x), cuts.size + 1, place)])
+
+    @cached_property
+    def _points(self) -> Floats:
+        """Values between which no set begins or ends: the last are beyond all others, and missing."""
+        return landmarks(self.sets)
+
+    @cached_property
+    def _table(self) -> Bytes | None:
+        """The bits at all points, or categories; None where they are too many."""
+        if isinstance(self.sets, Members):
+            return np.packbits(self.sets.table, axis=0).T.copy()
+        if self._points.size * self.sets.upper.size > 8 * _SETS:
+            return None
+        return _packed(self.sets, self._points)
+
+
+def _packed(function: Function, x: Floats) -> Bytes:
+    step = max(1, _PACKED // max(1, len(function(x[:1]))))
+    blocks = [x[start : start + step] for start in range(0, max(x.size, 1), step)]
+    return np.concatenate([np.packbits(function(some) > 0.0, axis=0).T for some in blocks])
+
+
+@dataclass(frozen=True, eq=False)
+class BoxesOfTuples(OfTuples):
+    """1[every column of a group is in its set], for each of m boxes; None is no restriction."""
+
+    members: tuple[MemberSets | None, ...]
+    count: int  # m
+
+    def __call__(self, x: Floats) -> Floats:
+        return np.ascontiguousarray(self.flags(x).T, dtype=np.float64)
+
+    def flags(self, x: Floats) -> Bools:
+        """(n, m) at codes (n,)."""
+        table = self._of_background
+        if table is None or not x.size or x.max() >= self.tuples.size:
+            return np.unpackbits(self._bits(x), axis=1, count=self.count).view(np.bool_)
+        return np.unpackbits(table[x.astype(np.int64)], axis=1, count=self.count).view(np.bool_)
+
+    @cached_property
+    def _of_background(self) -> Bytes | None:
+        """The bits of all tuples of the background; None where they are too many."""
+        if self.tuples.size * self.count > 8 * _SETS:
+            return None
+        return self._bits(np.arange(float(self.tuples.size)))
+
+    def _bits(self, x: Floats) -> Bytes:
+        bits: Any = None
+        for member, column in zip(self.members, self.tuples.decode(x).T, strict=True):
+            if member is not None:
+                its = member.bits(column)
+                bits = its if bits is None else bits & its
+        return np.asarray(bits)
+
+    def totals(self, codes: Ints, cell: Ints, cells: int) -> Floats:
+        """Number of background rows with some codes (n,), by the cell of each code: (cells, m)."""
+        sums, counts = np.zeros((cells, self.count)), self.tuples.counts[codes]
+        step = max(1, _PACKED // (8 * self.count))
+        for start in range(0, codes.size, step):
+            some = slice(start, start + step)
+            each, place = np.unique(cell[some], return_inverse=True)
+            share = np.zeros((each.size, place.size))
+            share[place.reshape(-1), np.arange(place.size)] = counts[some]
+            sums[each] += share @ self.flags(codes[some].astype(np.float64)).astype(np.float64)
+        return sums
+
+    def mean(self, codes: Floats, weight: Floats) -> Floats:
+        """Means over codes (n,) with these weights, (m,)."""
+        step = max(1, _PACKED // (8 * self.count))
+        blocks = [slice(start, start + step) for start in range(0, codes.size, step)]
+        return np.asarray(sum(weight[some] @ self.flags(codes[some]).astype(np.float64) for some in blocks))
+
+    @cached_property
+    def of_background(self) -> Floats:
+        """Number of background rows in each box, (m,)."""
+        codes = np.arange(self.tuples.size)
+        return np.asarray(self.totals(codes, 0 * codes, 1)[0])
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionsOfMembers(OfTuples):
+    """The functions of each column of a group, one column's after the other's."""
+
+    functions: tuple[Function | None, ...]
+
+    def __call__(self, x: Floats) -> Any:
+        pairs = zip(self.functions, self.tuples.decode(x).T, strict=True)
+        return np.concatenate([function(column) for function, column in pairs if function is not None])
+
+
+@dataclass(frozen=True, eq=False)
+class ShapeOfTuples(OfTuples):
+    """Any functions of codes, (n,) -> (m, n)."""
+
+    shape: Callable[[Floats], Floats]
+
+    def __call__(self, x: Floats) -> Floats:
+        return self.shape(x)
+
+
 @runtime_checkable
 class Composed(Protocol):
     """Functions of functions of one coordinate: they jump and bend where these do."""
@@ -348,7 +496,7 @@ def texture(function: Function) -> Smoothness:
             return Smoothness(np.unique(ends[np.isfinite(ends)]), constant=True)
         case Step():
             return Smoothness(function.cuts, constant=True)
-        case Members() | Lookup():
+        case Members() | Lookup() | OfTuples():
             return Smoothness(np.zeros(0), constant=True)
         case Bump() | Decay():
             return Smoothness(np.unique(function.center), constant=False)
@@ -373,6 +521,8 @@ def landmarks(function: Function) -> Floats:
             return np.append(function.keys, [function.keys.max(initial=0.0) + 1.0, np.nan])
         case Members():
             return np.append(np.arange(float(function.allowed.shape[1])), [-1.0, np.nan])
+        case OfTuples():
+            return np.arange(float(function.tuples.size))
         case Filled() | Stacked():
             return np.concatenate([landmarks(part) for part in parts(function)])
     return np.append(texture(function).breaks, [np.inf, np.nan])
@@ -387,7 +537,7 @@ def is_line(function: Function) -> bool:
 
 def by_category(function: Function) -> bool:
     """Whether functions look up categories: no two values of the column need have one value of theirs."""
-    return any(isinstance(part, Members | Lookup) for part in parts(function))
+    return any(isinstance(part, Members | Lookup | OfTuples) for part in parts(function))
 
 
 def as_function(candidate: Callable[[Floats], Floats] | Function, breaks: Sequence[float]) -> Function:

@@ -137,6 +137,14 @@ WARNINGS: Mapping[str, Kind] = {
         "",
         {"": _NEW_VALUES},
     ),
+    "dummies": Kind(
+        "columns are dummies of one column of categories, and are not in one group",
+        "",
+        {
+            "": "exactly one of {first} … {last} is 1 in every row of the background, and perturbed rows "
+            "have several or none: groups={option} makes them one column"
+        },
+    ),
     "few rows": Kind(
         "few rows of the sample count around the row",
         _COEFFICIENTS,

@@ -31,12 +31,13 @@ from limes import _kernels
 from limes._arrays import Bools, Floats, Ints, Places, aligned, distinct_flags, padded
 from limes._expectations.exact import ExactExpectation
 from limes._expectations.moments import Moments, ProductExpectation
-from limes._functions import LARGEST, Function, Interval, Members
+from limes._functions import LARGEST, BoxesOfTuples, Function, Interval, Members
 from limes._threads import WORTH_SHARING, LRUCache, in_threads, is_shared
 from limes.designs._column import SMALLEST_MASS, Column, IndicatorColumn
 from limes.designs._product import ProductFamily, Rows
 from limes.exceptions import InputError
 from limes.models.forms._trees import Forest
+from limes.models.forms._tuples import ForestOfTuples, SetsAt
 
 # Rows of one call of the kernel: few enough that all threads have work.
 _BLOCK = 128
@@ -83,7 +84,7 @@ class ForestExpectation(ProductExpectation):
     starts: Ints  # first split of each tree with a split, and the number S of all splits
     interacting: Ints  # of each such tree the largest number of different columns on a path
 
-    def __init__(self, form: Forest) -> None:
+    def __init__(self, form: Forest | ForestOfTuples) -> None:
         self._form = form
         self._lay_out()
         # for rows together, and for single ones: 32 bytes a split and cell each
@@ -116,7 +117,12 @@ class ForestExpectation(ProductExpectation):
         if family is None or not family.by_cell:
             return False
         size, widest = 32 * padded(family.widest) * self.size, family.widest
-        return size <= (_LARGEST_TABLE if widest <= _FEW_CELLS else _LARGEST_OF_MANY)
+        return size <= (_LARGEST_TABLE if widest <= _FEW_CELLS and not self._has_groups else _LARGEST_OF_MANY)
+
+    @cached_property
+    def _has_groups(self) -> bool:
+        """Whether a column is a group, of which rows in boxes of tuples are soon counted."""
+        return any(isinstance(function, BoxesOfTuples) for function in self.functions)
 
     def rows_at_once(self, family: ProductFamily) -> int:
         return super().rows_at_once(family) if self.shares_tables(family) or not family.by_cell else _BLOCK
@@ -277,6 +283,7 @@ class ForestExpectation(ProductExpectation):
         table's. Where no training row came to a split, both of its children have half.
         """
         form, (column, same, _, _, _, above, is_left) = self._form, self.edges
+        assert isinstance(form, Forest)  # noqa: S101 - groups have a law of a table
         inner = np.flatnonzero(form.feature >= 0)
         part = np.ones(form.feature.size)
         for child in (form.left[inner], form.right[inner]):
@@ -300,9 +307,13 @@ class ForestExpectation(ProductExpectation):
         add_rows = _kernels.add_single_rows if len(x) <= _SINGLE else _kernels.add_contributions
 
         def add(
-            rows: slice, some: Sequence[tuple[Places, Floats, Floats]], base: Floats, sums: Floats
+            rows: slice,
+            some: Sequence[tuple[Places, Floats, Floats]],
+            base: Floats,
+            sums: Floats,
+            sets: tuple[Bools, Ints],
         ) -> None:
-            its = codes[rows], places[rows], *self.members(x[rows])
+            its = codes[rows], places[rows], *sets
             for each in some:
                 add_rows(self.splits, self.intervals, masses, *its, *each, base, sums, "")
 
@@ -311,13 +322,16 @@ class ForestExpectation(ProductExpectation):
 
             def block(start: int) -> None:
                 rows = slice(start, start + _CONTRIBUTIONS_BLOCK)
-                add(rows, passes, base[rows], sums[rows])
+                add(rows, passes, base[rows], sums[rows], self.members(x[rows]))
 
             in_threads(block, range(0, len(x), _CONTRIBUTIONS_BLOCK))
             return
         # threads share the trees of few rows, which are added up in the same order
         parts = [(np.zeros_like(base), np.zeros_like(sums)) for _ in passes]
-        in_threads(lambda i: add(slice(None), passes[i : i + 1], *parts[i]), range(len(passes)), seconds)
+        sets = self.members(x)
+        in_threads(
+            lambda i: add(slice(None), passes[i : i + 1], *parts[i], sets), range(len(passes)), seconds
+        )
         for of_base, of_sums in parts:
             base += of_base
             sums += of_sums
@@ -432,7 +446,7 @@ class ForestExpectation(ProductExpectation):
         return shares
 
     def _moments(self, mean: Floats, contrast: Floats, variance: Floats) -> Moments:
-        shape = self._form.value.shape[1:]
+        shape = self._form.intercept.shape
         mean = (mean + self.constant).reshape((*mean.shape[:-1], *shape)) + self._form.intercept
         contrast = contrast.reshape((*contrast.shape[:-1], *shape))
         return Moments.exact(mean, contrast * aligned(variance, contrast), designs=variance.shape[:-1])
@@ -441,21 +455,26 @@ class ForestExpectation(ProductExpectation):
 
     def _lay_out(self) -> None:
         """Lay the forest out as the kernels read it."""
-        form = self._form
-        edges, is_left = np.zeros((5, form.feature.size), np.int64), np.zeros(form.feature.size, np.bool_)
-        count = _kernels.preorder(form.feature, form.left, form.right, form.roots, edges, is_left)
+        whole = self._form
+        form, tested = (whole, whole.feature) if isinstance(whole, Forest) else (whole.forest, whole.feature)
+        edges, is_left = np.zeros((5, tested.size), np.int64), np.zeros(tested.size, np.bool_)
+        count = _kernels.preorder(tested, form.left, form.right, form.roots, edges, is_left)
         # the nodes of all trees, depth first
         (node, parent, depth, column, same), is_left = edges[:, :count], is_left[:count]
         upper_node = np.where(parent >= 0, node[parent], 0)
-        functions, ranks, rank = _thresholds(form)
+        functions, ranks, rank = _thresholds(form, tested, whole.size)
         bounds, missing = np.zeros((2, node.size), dtype=np.int64), np.zeros(node.size, dtype=np.bool_)
         _kernels.intervals(
             column, same, is_left, rank[upper_node], form.missing_left[upper_node], ranks, bounds, missing
         )
         lower, upper = bounds
-        for j in np.unique(form.feature[form.set_of >= 0]):
+        by_set = np.unique(form.feature[form.set_of >= 0]).tolist()
+        sets_of: dict[int, SetsAt] = {j: partial(_category_sets, form, j) for j in by_set}
+        if not isinstance(whole, Forest):
+            sets_of = whole.sets_of(sets_of)
+        for j, sets_at in sets_of.items():
             of_column = np.flatnonzero(column == j)
-            functions[j], which = _category_sets(form, int(j), node[of_column])
+            functions[j], which = sets_at(node[of_column])
             lower[of_column], upper[of_column], missing[of_column] = 0, 1 + which, False
             ranks[j] = 1 + which.max()
         is_leaf = form.feature[node] < 0
@@ -471,20 +490,20 @@ class ForestExpectation(ProductExpectation):
         starts = np.append(np.flatnonzero(parent[split] < 0), split.size)
         is_first = np.zeros(split.size, dtype=np.bool_)  # whether no split above has the column
         is_first[above[parent >= 0]] = same[parent >= 0] < 0
-        self.columns, self.constant = form.size, value[alone].sum(axis=0)
+        self.columns, self.constant = whole.size, value[alone].sum(axis=0)
         self.functions, self.ranks = tuple(functions), ranks
         self.edges, self.nodes = (column, same, lower, upper, missing, above, is_left), node
         self.splits = _kernels.Splits(
-            form.size,
+            whole.size,
             depth[split].astype(np.uint32),
             has_leaf,
-            form.feature[node[split]].astype(np.uint32),
+            tested[node[split]].astype(np.uint32),
             above[split].astype(np.uint32),
             (1 - is_left[split]).astype(np.uint32),
             leaves,
         )
         self.starts = starts
-        self._by_column = np.argsort(form.feature[node[split]], kind="stable")
+        self._by_column = np.argsort(tested[node[split]], kind="stable")
         self.interacting = _most_columns(depth[split], above[split], is_first, starts)
 
     @property
@@ -512,9 +531,9 @@ class ForestExpectation(ProductExpectation):
         return {j: f.upper[1:-2] for j, f in enumerate(self.functions) if isinstance(f, Interval)}
 
     @cached_property
-    def sets(self) -> dict[int, Members]:
-        """Sets of categories of the other columns that a split reads."""
-        return {j: f for j, f in enumerate(self.functions) if isinstance(f, Members)}
+    def sets(self) -> dict[int, Members | BoxesOfTuples]:
+        """Sets of categories, or of tuples, of the other columns that a split reads."""
+        return {j: f for j, f in enumerate(self.functions) if isinstance(f, Members | BoxesOfTuples)}
 
     def places(self, x: Floats) -> Places:
         """Position among all indicators of the first threshold not below each value of rows (n, d)."""
@@ -625,12 +644,12 @@ def _runs(starts: Ints, count: int) -> list[tuple[int, int]]:
     return [(first, last) for first, last in pairwise(cuts) if first < last]
 
 
-def _thresholds(form: Forest) -> tuple[list[Function | None], Ints, Ints]:
+def _thresholds(form: Forest, tested: Ints, size: int) -> tuple[list[Function | None], Ints, Ints]:
     """Columns' 0, 1[x <= t] with t ascending, 1[present], 1[missing]; last ranks; inner nodes' ranks."""
     functions: list[Function | None] = []
-    ranks, rank = np.zeros(form.size, dtype=np.int64), np.zeros(form.feature.size, dtype=np.int64)
-    for j in range(form.size):
-        nodes = np.flatnonzero(form.feature == j)
+    ranks, rank = np.zeros(size, dtype=np.int64), np.zeros(tested.size, dtype=np.int64)
+    for j in range(size):
+        nodes = np.flatnonzero(tested == j)
         if not nodes.size:
             functions.append(None)
             continue

@@ -17,6 +17,7 @@ import numpy as np
 from limes._arrays import Bools, Floats, Ints, Objects, aligned, stacked_rows
 from limes._functions import Filled, Function, Shape, SmoothFunctions, Stacked
 from limes._threads import Progress
+from limes.designs._marginals import Marginal, TupleCells
 from limes.designs._product import FeatureTable, ProductDesign, ProductFamily, Rows, rows_at_once
 from limes.exceptions import InputError, ModelError
 
@@ -296,17 +297,18 @@ class ProductExpectation(ABC):
     def integrals(self, family: ProductFamily) -> int:
         """Return the number of integrals of a row: functions times pieces of laws, times parts of both."""
         pairs = zip(self.functions or (), family.marginals, strict=True)
-        return max(1, sum(law.owners.size * _integrals(f) for f, law in pairs if f is not None))
+        return max(1, sum(_pieces(law) * _integrals(f) for f, law in pairs if f is not None))
 
     def explain(self, rows: Rows, predictions: Floats, *, progress: Progress, workers: int = 1) -> RowBlocks:
         """Features and moments at n rows, computed once for each design; raises if a row is refused."""
         del predictions, workers  # nothing is asked, and all cores are used
-        distinct, place = rows.distinct
-        with progress(len(distinct)) as on_progress:
-            features, moments = explain_rows(self, distinct, on_progress)
-        if len(place) > 1 and rows.by_cell:
-            features, moments = features.select(place), moments.take(place)
-        yield np.arange(len(rows)), features, moments
+        for at, some in rows.parts:
+            distinct, place = some.distinct
+            with progress(len(distinct)) as on_progress:
+                features, moments = explain_rows(self, distinct, on_progress)
+            if len(place) > 1 and some.by_cell:
+                features, moments = features.select(place), moments.take(place)
+            yield at, features, moments
 
 
 class CombinedExpectation(ProductExpectation):
@@ -375,6 +377,11 @@ def explain_rows(
         on_progress(len(block))
     joined = features[0] if len(features) == 1 else FeatureTable.merged(features, np.concatenate)
     return joined, concatenate_moments(moments)
+
+
+def _pieces(law: Marginal) -> int:
+    """Return the number of pieces of a law; a row needs no sum over the tuples of a group, but its own."""
+    return 1 if isinstance(law.cells, TupleCells) else law.owners.size
 
 
 def _integrals(function: Function) -> int:

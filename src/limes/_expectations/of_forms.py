@@ -31,6 +31,7 @@ from limes.models.forms._linked import Linked, Ridges, Softmax
 from limes.models.forms._links import Relu
 from limes.models.forms._presence import NormalizedLinear, PresenceProducts, SwitchProducts, presence_products
 from limes.models.forms._trees import Forest
+from limes.models.forms._tuples import ForestOfTuples
 
 T = TypeVar("T")
 
@@ -68,7 +69,7 @@ def reproducible(expectation: Any) -> Any:
 
 def _over_columns(form: Form) -> ExactMoments | None:
     match form:
-        case Forest():
+        case Forest() | ForestOfTuples():
             return ForestExpectation(form)
         case Ridges():
             return _over_columns(form.expanded)

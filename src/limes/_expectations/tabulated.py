@@ -511,6 +511,8 @@ class TabulatedExpectation(ProductExpectation, Generic[Store]):
             return self._at_kept(rows)
         if isinstance(rows, CellRows):
             return self._moments(self._of_cells(rows), rows.index, rows.features.variance)
+        if rows.family is None and len(rows) > 1:
+            return self._moments(self._tabulate(rows.alone), rows.index, rows.features.variance)
         return self._apart(rows)
 
     def _of_cells(self, rows: CellRows) -> Store:

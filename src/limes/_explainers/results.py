@@ -30,7 +30,7 @@ from limes._sampling.least_squares import ENOUGH_ANSWERS, ENOUGH_CARRIERS, least
 from limes._sampling.sampled import CALLS, Sampling
 from limes._threads import Progress, in_workers
 from limes._warnings import RowWarning, by_output, sentence
-from limes.designs._marginals import BinCells, EdgeDistances
+from limes.designs._marginals import BinCells, EdgeDistances, Marginal, TupleCells
 from limes.exceptions import InputError, Interrupted, ModelError
 from limes.models._calling.caller import repetition_warnings
 from limes.models._calling.counts import AnswerCount
@@ -258,6 +258,12 @@ _LISTED = 3
 _BLOCK = 10_000
 
 
+def _is_one_cell(law: Marginal) -> bool:
+    """Whether a column is in one cell in all rows of the background."""
+    new = isinstance(law.cells, TupleCells)  # has a cell for what does not occur
+    return law.cells.count == 1 + new
+
+
 @dataclass(frozen=True, eq=False)
 class RowWarnings:
     """Warnings about rows of a table, by what is ordinary in its background."""
@@ -311,7 +317,7 @@ class RowWarnings:
             fixed=tuple(
                 RowWarning.of("does not vary", name=name)
                 for name, law, slope, keeps in zip(table.names, laws, slopes, held, strict=True)
-                if law.is_point or (law.cells.count == 1 and not slope and not keeps)
+                if law.is_point or (_is_one_cell(law) and not slope and not keeps)
             ),
             adds_up=adds_up,
             method=method or "call",

@@ -26,7 +26,7 @@ import numpy as np
 from limes._arrays import Bools, Floats, power_of_two, r_squared, streams
 from limes._diagnostics.finding import enumerate_names
 from limes._expectations.moments import REFUSED, ExactMoments
-from limes._explanation.fit import RowEffects
+from limes._explanation.fit import RowEffects, WithinGroup
 from limes._fidelity.variance import link_variance
 from limes._fidelity.weighted_rows import PairEffect, Total, WeightedRows, largest_pairs
 from limes._sampling.sampled import RepeatedExpectation, SampledExpectation
@@ -186,6 +186,9 @@ class SubsetFits:
         both = alpha**2 + self._design.gamma(first)[1]
         none = 1.0 - 2.0 * alpha + both
         return np.maximum([[none, alpha - both], [alpha - both, both]], 0.0)
+
+    def within(self, row: int, column: int) -> WithinGroup:  # noqa: ARG002 - there is no group
+        raise InputError("within() shares the contribution of a group of columns of a table, by groups=")
 
     @property
     def account_seconds(self) -> float:

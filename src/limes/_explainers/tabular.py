@@ -34,6 +34,7 @@ from limes._explainers.results import (
 from limes._explainers.tables.compiled import CompiledExplainer
 from limes._explainers.tables.differences import OtherRows
 from limes._explainers.tables.fits import exact_account
+from limes._explainers.tables.groups import Groups
 from limes._explainers.tables.laws import TabularOptions
 from limes._explainers.tables.model import TabularModel
 from limes._explainers.tables.suggestion import DesignSuggestion, suggest_design
@@ -130,6 +131,15 @@ class TabularExplainer(Described):
         Codes that stand for missing values in columns of numbers, such as [-7, -8, -9]. A column's codes,
         which must lie beyond its values, are one separate cell, and no edge of a bin. The model gets the
         codes unchanged. Not with ``bins=None``.
+    groups
+        Names of groups and the columns of each, such as ``{"payment history": ["PAY_0", "PAY_2"]}``; the
+        other columns stand alone. A group is one column, whose values are the combinations that the
+        background's rows have: drawn whole, kept whole, in the row's cell if all its columns are. It has
+        one coefficient, one contribution, one effect; ``contributions.within(name)`` shares the
+        contribution among its columns. Dummies of one column belong in a group, and a row has a warning
+        where they are not. Euclidean weights count another cell of a group as one unit. With a function,
+        the coefficient of a group is unknown (an infinite error) where no row of the background is in the
+        row's cell. Not with ``bins=None`` or ``"auto"``.
     ridge
         0, or the penalty of ``lime``'s own fit on 5000 rows (``lime`` uses 1).
     method, tolerance, max_calls, rng, batch_size, retry
@@ -228,24 +238,18 @@ class TabularExplainer(Described):
         weights: str = "bins",
         hold: Any = None,
         missing: Sequence[float] = (),
+        groups: Mapping[str, Sequence[Any]] | None = None,
         ridge: float = 0.0,
         errors: str = "raise",
         **options: Unpack[SamplingKeywords],
     ) -> None:
         chosen = complete(TabularExplainer, options)
         automatic = isinstance(bins, str) and bins == "auto"
+        if automatic and groups:
+            raise InputError("bins='auto' compares designs of columns: with groups= pass bins='quartile'")
         passed, (model, output) = model, behind_method(model, output)
-        is_alone = background is None and reference is not None
-        if background is None and reference is None:
-            raise InputError(
-                "background= is missing: pass the training data, or a few hundred rows of it. None is needed "
-                "with reference=, one row that contributions lead from, and with law='covers', which counts "
-                "the training rows of trees"
-            )
-        if reference is not None and law is not None:
-            raise InputError(f"law={law!r}: reference= is the law, pass one of the two")
-        fit = Table.of_one_row if is_alone else Table.fit
-        table = fit(reference if is_alone else background, categorical=categorical)
+        is_alone = background is None
+        table = Table.of_background(background, reference, law, categorical=categorical)
         self._background = table.for_model(model)
         self._probed = AnswerCount()  # what is asked beside rows that are explained, and their pool
         with AnswerCount().counting() as count:
@@ -268,6 +272,7 @@ class TabularExplainer(Described):
             by_predict=passed is not model and passed.__name__ == "predict",
             keeps_whole=self._keeps_whole,
             is_one_row=is_alone,
+            groups=Groups.of(self._background, groups),
         )
         self._errors = check_choice("errors", errors, ("raise", "row"))
         self._explained = model
@@ -357,8 +362,8 @@ class TabularExplainer(Described):
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """Names of the columns."""
-        return self._background.names
+        """Names of the columns and groups."""
+        return self._model.table.names
 
     @property
     def _column_keys(self) -> Mapping[str, Any]:
@@ -759,7 +764,9 @@ class TabularExplainer(Described):
         options = replace(self._options, bins=bins, bandwidth=present, sampling=sampling)
         other = copy(self)
         bound = self._model.bound
-        compared = bound.read if is_trial and bound.form is not None else None
+        compared = None
+        if is_trial and bound.form is not None and self._options.groups is None:
+            compared = bound.read
         # a form that was compared is about the columns as they were read
         table = self._background if compared is None else self._model.table
         model = TabularModel.fit(self._explained, table, options, compared=compared, calls=self._named)

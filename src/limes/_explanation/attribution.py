@@ -20,6 +20,7 @@ from limes._checks import is_count
 from limes._explanation.drawing import Printable, drawer
 from limes._explanation.selection import by_size, selected
 from limes._explanation.wording import CONFIDENCE, count, number, percentage
+from limes._names import Names
 from limes._warnings import RowWarning, by_output, sentence
 from limes.exceptions import InputError
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from limes._arrays import Bools, Floats, Ints
     from limes._explanation.explanation import Explanation
+    from limes._explanation.fit import WithinGroup
     from limes._sampling.least_squares import Tolerance
     from limes._shapley.exact import RowContributions
 
@@ -295,6 +297,52 @@ class Contributions(Attributions):
             calls=computed.calls,
             row_converged=_are_accurate(computed, accuracy),
         )
+
+    def within(self, group: Any) -> WithinGroup:
+        """How the columns of a group share its contribution: Owen's value.
+
+        The group's columns take the row's values one after the other, in all orders, while other groups have
+        theirs or not as a whole; those that have not yet have the values of one row of the background.
+
+        Parameters
+        ----------
+        group
+            Name of a group of ``groups=``, or its position among the features.
+
+        Returns
+        -------
+        WithinGroup
+            ``names`` of the columns, ``values`` (n, m) or (n, m, k) and their ``standard_errors``. Exact
+            where contributions are, of up to 8 columns, but under ``law="joint"``; else orders are drawn,
+            with about ``max_calls`` calls of a function a row.
+
+        Raises
+        ------
+        InputError
+            If the feature is no group, or the explanation was stored and has no explainer any more.
+
+        References
+        ----------
+        Owen 1977, "Values of games with a priori unions".
+
+        Examples
+        --------
+        >>> import limes
+        >>> import numpy as np
+        >>> from sklearn.linear_model import Ridge
+        >>> X = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
+        >>> model = Ridge(alpha=0.1).fit(X, [0, 2, 1, 3])
+        >>> account = limes.TabularExplainer(model, X, groups={"side": ["x1", "x2"]})(X[:1]).contributions
+        >>> shares = account.within("side")
+        >>> shares.names, bool(np.allclose(shares.values.sum(axis=1), account.values[:, 1]))
+        (('x1', 'x2'), True)
+        """
+        explanation = self.explanation
+        place = Names(explanation.feature_names).one("within: ", group)
+        if explanation.fit is None or not len(self):
+            raise InputError("within() needs rows and their explainer: explain the rows again")
+        shares: WithinGroup = explanation.fit.within(place)
+        return shares
 
     @property
     def row_warnings(self) -> tuple[tuple[RowWarning, ...], ...]:

@@ -253,6 +253,24 @@ class RowEffects(NamedTuple):
     share_errors: Floats  # their standard errors, (d, k)
 
 
+class WithinGroup(NamedTuple):
+    """How the columns of a group share its contribution: Owen's value.
+
+    Attributes
+    ----------
+    names
+        Names of the columns, m of them.
+    values : (n, m) or (n, m, k)
+        Parts of the contribution; of each row they add up to it.
+    standard_errors : as ``values``
+        0 where exact.
+    """
+
+    names: tuple[str, ...]
+    values: Floats
+    standard_errors: Floats
+
+
 class RowFit(Protocol):
     """All effects around one row together."""
 
@@ -333,6 +351,10 @@ class RowFits(Protocol):
     @property
     def pair_seconds(self) -> float:
         """About the seconds that exact pairs of a row take; infinite without any."""
+        ...
+
+    def within(self, row: int, column: int) -> WithinGroup:
+        """How a group's columns share its contribution at a row, (m, k); an InputError for another column."""
         ...
 
 
@@ -518,6 +540,14 @@ class Fit:
     def _chosen_pairs(self, pairs: Floats) -> Floats:
         chosen = pairs[:, self.features[:, None], self.features][..., self.outputs]
         return np.ascontiguousarray(chosen if self.several else chosen[..., 0])
+
+    def within(self, place: int) -> WithinGroup:
+        """How the columns of the group at this place of the features share its contributions."""
+        fits, column = self.make(), int(self.features[place])
+        rows = [fits.within(row, column) for row in self.rows.tolist()]
+        outputs = self.outputs if self.several else int(self.outputs[0])
+        values, errors = (np.stack([each[which] for each in rows])[..., outputs] for which in (1, 2))
+        return WithinGroup(rows[0].names, values, errors)
 
     def joined(self, parts: list[RowContributions]) -> Contributions:
         """The chosen columns and outputs of all rows, from the contributions of some after others."""

@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import cached_property, reduce
 from itertools import pairwise, product
 from math import comb
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,10 +31,11 @@ from limes._shapley.exact import RowContributions, combined, quadrature
 from limes._shapley.pairs import indices_of_game, nodes_of_pairs
 from limes._threads import WORTH_SHARING, SharedState, in_threads
 from limes.designs._joint import JointFamily
-from limes.exceptions import ModelError, NotReadableError
+from limes.exceptions import InputError, ModelError, NotReadableError
 from limes.models.forms._base import Combination, Form, Reducible, Sum, SumOfProducts
 from limes.models.forms._linked import Ridges, as_sum
 from limes.models.forms._trees import Forest
+from limes.models.forms._tuples import ForestOfTuples
 
 # Most rows of one call of the kernel, and most of their weights: the more rows, the more tests they share
 _ROWS, _WEIGHTS = 512, 1 << 22
@@ -167,6 +168,8 @@ def against(form: Form, background: Floats) -> InterventionalGame:
         return _Parts(form, background)
     if isinstance(form, Forest):
         return _Trees(form, background)
+    if isinstance(form, ForestOfTuples):
+        return _TreesOfTuples(form, background)
     if isinstance(form, Reducible):
         reduced = form.reduce()
         if isinstance(reduced, SumOfProducts) and any(f is not None for f in reduced.functions):
@@ -328,6 +331,66 @@ class _Trees(SharedState, InterventionalGame):
         return [*pairwise([0, *cuts.tolist(), roots.size])]
 
 
+class _RowsOfTrees(NamedTuple):
+    """Rows whose tuples these trees know, with their weights, and their positions among all."""
+
+    game: _Trees
+    x: Floats
+    weights: Floats | None
+    at: Ints
+
+
+def _places(games: list[_RowsOfTrees]) -> Ints:
+    """The place of each row in the parts, one after the other."""
+    return np.argsort(np.concatenate([rows.at for rows in games]))
+
+
+class _TreesOfTuples(InterventionalGame):
+    """A forest over groups, as one that splits codes of tuples by sets."""
+
+    def __init__(self, form: ForestOfTuples, background: Floats) -> None:
+        try:
+            self._usual = _Trees(form.by_sets({}), background)
+        except InputError as error:
+            raise NotReadableError(f"contributions of groups against the background: {error}") from error
+        self._form, self._background = form, background
+        self.seconds, self.numbers = self._usual.seconds, self._usual.numbers
+
+    @property
+    def seconds_alike(self) -> float:
+        return self._usual.seconds_alike
+
+    def __call__(self, x: Floats, weights: Floats | None) -> RowContributions:
+        games = self._parts(x, weights)
+        parts = [game(rows, its) for game, rows, its, _ in games]
+        return RowContributions.joined(parts).take(_places(games))
+
+    def pairs(self, x: Floats, weights: Floats | None) -> Floats:
+        games = self._parts(x, weights)
+        return np.concatenate([game.pairs(rows, its) for game, rows, its, _ in games])[_places(games)]
+
+    def _parts(self, x: Floats, weights: Floats | None) -> list[_RowsOfTrees]:
+        """Rows by the trees that know their tuples, with their weights, and their positions among all."""
+        codes, new = x.copy(), dict[int, Floats]()
+        is_new = np.zeros(len(x), dtype=np.bool_)
+        for group, tuples in enumerate(self._form.grouping.tuples):
+            if tuples is not None and (beyond := x[:, group] >= tuples.size).any():
+                new[group], place = np.unique(x[beyond, group], return_inverse=True)
+                codes[beyond, group] = tuples.size + place
+                is_new |= beyond
+        if not new:
+            return [_RowsOfTrees(self._usual, x, weights, np.arange(len(x)))]
+        # sets that have the new tuples, too, for the rows that have one
+        at, usual = np.flatnonzero(is_new), np.flatnonzero(~is_new)
+        extended = _Trees(self._form.by_sets(new), self._background)
+        shared = _alike(self._background) if weights is None else weights
+        parts = [_RowsOfTrees(extended, codes[at], shared if len(shared) == 1 else shared[at], at)]
+        if usual.size:
+            some = weights if weights is None or len(weights) == 1 else weights[usual]
+            parts.append(_RowsOfTrees(self._usual, x[usual], some, usual))
+        return parts
+
+
 def _shares(x: Floats, weights: Floats | None, background: Floats) -> Floats:
     """Weights (n, N) for each of the rows x."""
     return np.broadcast_to(_alike(background) if weights is None else weights, (len(x), len(background)))
@@ -434,7 +497,7 @@ class CoalitionGame(InterventionalGame):
         differs, game = self._values(row, weights)
         sums = np.zeros((3, row.size, game.shape[-1]))
         if differs.size:
-            sums[:, differs] = _shapley(game)
+            sums[:, differs] = shapley(game)
         return RowContributions.exact(game.reshape(-1, game.shape[-1])[:1], *sums[:, None])
 
     def _values(self, row: Floats, weights: Floats) -> tuple[Ints, Floats]:
@@ -461,7 +524,7 @@ class CoalitionGame(InterventionalGame):
         return np.asarray(np.einsum("n,cnk->ck", weights, answers.reshape(*mixed.shape[:2], -1)))
 
 
-def _shapley(game: Floats) -> Floats:
+def shapley(game: Floats) -> Floats:
     """Contributions, those alone, and last, (3, m, k), from values of all coalitions (2, ..., 2, k)."""
     m = game.ndim - 1
     sizes = np.indices((2,) * (m - 1)).sum(axis=0).reshape(-1)

@@ -399,6 +399,7 @@ class Plots:
         canvas = self._canvas(options)
         one = _measured(_one_output(self.explanation, output), of)
         j = _feature(one, feature)
+        _check_order(one, j)
         units = bar_units(one)[:, j]
         y, reach = (
             one.coefficients.values[:, j] * units,
@@ -741,6 +742,21 @@ _OTHER_PLOTS = {
     "path": "limes.diagnose(explanation).plot.bandwidth()",
     "pyplot": "plot.bar()",
 }
+
+
+# Combinations of a group's values that an axis has places for
+_COMBINATIONS = 20
+
+
+def _check_order(one: Explanation, feature: int) -> None:
+    """Raise an InputError for a group of columns with more combinations than an axis can name."""
+    name, count = one.feature_names[feature], len({*one.data[:, feature].tolist()})
+    if name in one.provenance.get("groups", {}) and count > _COMBINATIONS:
+        raise InputError(
+            f"dependence: {name!r} is a group of columns with {count} combinations in these rows, which have "
+            "no order on an axis: draw a column, explained without groups=, or read contributions.within"
+            f"({name!r})"
+        )
 
 
 # -- many rows -----------------------------------------------------------------------------------------------

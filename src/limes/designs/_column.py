@@ -37,7 +37,15 @@ import numpy as np
 from scipy.special import expit
 
 from limes._arrays import Bools, Floats, Ints
-from limes._functions import Function, Identity, Interval, Members, by_category, texture
+from limes._functions import (
+    BoxesOfTuples,
+    Function,
+    Identity,
+    Interval,
+    Members,
+    by_category,
+    texture,
+)
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._marginals import (
     Atoms,
@@ -46,11 +54,13 @@ from limes.designs._marginals import (
     Levels,
     Marginal,
     Measure,
+    TupleCells,
     Waves,
     marginal,
     sides,
     split_level,
 )
+from limes.designs._tuples import has_new_tuples, shares_of_rows
 from limes.designs._weights import BinWeights, EuclideanWeights, Weights
 
 # A cell with less probability than this still has an exact conditional law, while products of two such masses
@@ -255,6 +265,8 @@ class IndicatorColumn(ColumnOfLaws):
     def basis(self, function: Function) -> Floats:
         """E[g | z = 1] and E[g | z = 0] of m functions, (m, V, 2)."""
         cells = self.law.cells if isinstance(self.law, Marginal) else None
+        if isinstance(cells, TupleCells) and isinstance(function, BoxesOfTuples):
+            return shares_of_rows(cells, function, self.cell)
         if self.complement is None and isinstance(cells, Levels) and isinstance(function, Members):
             # the function tells fewer groups apart than there are levels
             return self._basis_of_many(function.table, function.places(cells.values))
@@ -486,6 +498,38 @@ class SlopeColumn(ColumnOfLaws):
 
 
 @dataclass(frozen=True, eq=False)
+class NewTuples(IndicatorColumn):
+    """The column of a group at rows whose cell holds nothing but the row's own tuple, which is new."""
+
+    tuple_codes: Floats = None  # type: ignore[assignment]  # (V,), a field after one with a default
+
+    @classmethod
+    def at(cls, law: Marginal, x: Floats, weights: Weights) -> NewTuples:
+        """The laws at rows with codes x (V,)."""
+        shared = IndicatorColumn.of(law, np.full(x.size, law.cells.count - 1), weights.penalty)
+        return cls(**vars(shared), tuple_codes=x)
+
+    def basis(self, function: Function) -> Floats:
+        _, outside = np.moveaxis(super().basis(function), 2, 0)
+        return np.stack([function(self.tuple_codes), outside], axis=2)
+
+    @cached_property
+    def marginal(self) -> Marginal:
+        """The law of the first, which has its tuple where others have any."""
+        law = super().marginal
+        (atoms,) = law.measures
+        assert isinstance(atoms, Atoms)  # noqa: S101 - the law of a group
+        return replace(
+            law, measures=(replace(atoms, value=np.append(atoms.value[:-1], self.tuple_codes[0])),)
+        )
+
+    def _points(self, function: Function, waves: Waves) -> BasisPoints:
+        law, x, weight = super()._points(function, waves)
+        inside = weight[0] > 0.0
+        return BasisPoints(law, np.where(inside, self.tuple_codes[law], x), weight)
+
+
+@dataclass(frozen=True, eq=False)
 class JoinedColumn(Column):
     """The laws of several columns, one column's after the other's: rows with numbers, and rows without."""
 
@@ -701,6 +745,8 @@ def column_at(
     law: Marginal, x: Floats, cell: Ints, *, scale: float, weights: Weights, slope: bool
 ) -> tuple[Column, Ints]:
     """A column at rows with values x (n,) in cells (n,), and the law of each row; some rows may share one."""
+    if (is_new := has_new_tuples(law, cell)).any():
+        return _of_new_tuples(law, x, cell, is_new, weights)
     numbers = ~np.isnan(x) & isinstance(law.cells, BinCells)
     if isinstance(weights, BinWeights) or not numbers.any():
         return _of_cells(law, cell, weights)
@@ -718,6 +764,19 @@ def _of_cells(law: Marginal, cell: Ints, weights: Weights) -> tuple[IndicatorCol
     """A column whose law depends on the rows' cells (n,) alone."""
     distinct, index = np.unique(cell, return_inverse=True)
     return IndicatorColumn.of(law, distinct, weights.penalty), index.reshape(-1)
+
+
+def _of_new_tuples(
+    law: Marginal, x: Floats, cell: Ints, is_new: Bools, weights: Weights
+) -> tuple[Column, Ints]:
+    """The column of a group at rows some of whose tuples ``are new``."""
+    new: Column = NewTuples.at(law, x[is_new], weights)
+    index = np.cumsum(is_new) - 1
+    if is_new.all():
+        return new, index
+    others, place = _of_cells(law, cell[~is_new], weights)
+    index[~is_new] = new.size + place
+    return JoinedColumn((new, others)), index
 
 
 def _tilted(law: Marginal, x: Floats, scale: float, weights: EuclideanWeights) -> Laws:

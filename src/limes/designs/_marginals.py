@@ -18,11 +18,12 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from limes._arrays import Bools, CellNumbers, Floats, Ints, float_array, mean_and_std, power_of_two
-from limes._functions import Function, Identity, by_category, texture
+from limes._functions import BoxesOfTuples, Function, Identity, by_category, texture
 from limes._threads import LRUCache
+from limes._tuples import Tuples
 from limes.designs._condensed import CellPoints, ManyAtoms
 from limes.designs._gaussian import CentredPieces, GaussianPieces, learn_mean_steps
 from limes.exceptions import InputError
@@ -33,6 +34,8 @@ _BYTE = 256
 _DRAWN = 1 << 14
 # Atoms of a law from which on sums over them are taken over fewer points, and functions that are kept
 _MANY_ATOMS, _CACHED = 64, 16
+# Bytes of numbers of background rows in cells and boxes of tuples that are kept, at most
+COUNTED = 1 << 27
 # A function (n,) -> (m, n) whose integrals show whether a quadrature is fine enough
 Waves = Callable[[Floats], Floats]
 
@@ -125,7 +128,68 @@ class Levels:
         return np.where((value == x) | (np.isnan(value) & np.isnan(x)), cell, -1)
 
 
-Cells = BinCells | Levels
+@dataclass(frozen=True, eq=False)
+class TupleCells:
+    """Combinations of the cells of a group's columns; the last cell is for those that do not occur."""
+
+    tuples: Tuples
+    columns: tuple[Cells, ...]  # of each column of the group
+    combinations: Ints  # (p, m), in ascending order
+
+    @property
+    def count(self) -> int:
+        return len(self.combinations) + 1
+
+    @property
+    def new(self) -> int:
+        """The cell of combinations that do not occur."""
+        return len(self.combinations)
+
+    @property
+    def points(self) -> Floats:
+        """None: codes do not decide by their size."""
+        return np.zeros(0)
+
+    @property
+    def of_missing(self) -> int:
+        return -1
+
+    def locate(self, x: Floats) -> Ints:
+        """Cell of each code (n,) -> (n,)."""
+        if x.size and x.max() < self.tuples.size:
+            return np.asarray(self.of_tuples[x.astype(np.int64)])
+        return self._located(x)
+
+    def _located(self, x: Floats) -> Ints:
+        codes, place = np.unique(x, return_inverse=True)
+        cells = self._cells_of(self.tuples.decode(codes))
+        both, which = np.unique(np.concatenate([self.combinations, cells]), axis=0, return_inverse=True)
+        cell, which = np.full(len(both), self.new), which.reshape(-1)
+        cell[which[: self.new]] = np.arange(self.new)
+        return np.asarray(cell[which[self.new :]][place.reshape(-1)])
+
+    @cached_property
+    def of_tuples(self) -> Ints:
+        """The cell of each of the background's tuples, (T,)."""
+        return self._located(np.arange(float(self.tuples.size)))
+
+    @cached_property
+    def rows(self) -> Floats:
+        """Number of background rows in each cell, (p + 1,)."""
+        return np.asarray(np.bincount(self.of_tuples, self.tuples.counts, self.count), dtype=np.float64)
+
+    @cached_property
+    def counts(self) -> LRUCache[int, tuple[BoxesOfTuples, NDArray[np.uint32]]]:
+        """Boxes, and the numbers of background rows in them and in each cell, by the boxes' identity."""
+        return LRUCache(_CACHED, COUNTED)
+
+    def _cells_of(self, values: Floats) -> Ints:
+        """Cells of the columns of tuples (n, m)."""
+        pairs = zip(self.columns, values.T, strict=True)
+        return np.stack([cells.locate(column) for cells, column in pairs], axis=1)
+
+
+Cells = BinCells | Levels | TupleCells
 Measure = GaussianPieces | Atoms
 
 

@@ -42,7 +42,15 @@ from limes.designs._column import (
     of_each_cell,
     sliced,
 )
-from limes.designs._marginals import BinCells, Levels, Marginal, StackedLaws, marginals_from_bins
+from limes.designs._marginals import (
+    BinCells,
+    Levels,
+    Marginal,
+    StackedLaws,
+    TupleCells,
+    marginals_from_bins,
+)
+from limes.designs._tuples import has_new_tuples
 from limes.designs._weights import BinWeights, Weights, named_weights
 from limes.exceptions import InputError
 
@@ -227,6 +235,19 @@ class Rows:
             return self, np.arange(len(self))
         cells, place = distinct_rows(self.cells)
         return self.take(first_of_each(place, len(cells))), place
+
+    @property
+    def parts(self) -> list[tuple[Ints, Rows]]:
+        """Rows that share their columns, and those with a new tuple, which do not, by their positions."""
+        if self.family is None or not self.family.groups:
+            return [(np.arange(len(self)), self)]
+        return self._by_tuples(self.family)
+
+    def _by_tuples(self, family: ProductFamily) -> list[tuple[Ints, Rows]]:
+        is_new = family.has_new_tuples(self.cells) & family.by_cell
+        usual, new = np.flatnonzero(~is_new), np.flatnonzero(is_new)
+        both = (usual, self.take(usual)), (new, replace(self.take(new), family=family.by_row))
+        return [(at, rows) for at, rows in both if at.size]
 
     def take(self, at: Ints | slice) -> Rows:
         return replace(self, x=self.x[at], cells=self.cells[at])
@@ -605,7 +626,24 @@ class ProductFamily:
         """Cell of every value of ``rows``, (n, d) -> (n, d)."""
         cells = np.empty(rows.shape, dtype=np.int64)
         _kernels.locate(np.ascontiguousarray(rows), *self._points, cells)
+        for j in self.groups:
+            cells[:, j] = self.marginals[j].cells.locate(rows[:, j])
         return cells
+
+    @cached_property
+    def groups(self) -> list[int]:
+        """Positions of the columns that are groups."""
+        return [j for j, law in enumerate(self.marginals) if isinstance(law.cells, TupleCells)]
+
+    def has_new_tuples(self, cells: Ints) -> Bools:
+        """Whether a group of a row in these ``cells`` (n, d) is in no cell of the background, (n,)."""
+        new = [has_new_tuples(self.marginals[j], cells[:, j]) for j in self.groups]
+        return np.any(new, axis=0) if new else np.zeros(len(cells), dtype=np.bool_)
+
+    @cached_property
+    def by_row(self) -> ProductFamily:
+        """The same designs, each row's computed from its values."""
+        return replace(self, held=np.zeros(len(self.marginals), dtype=np.bool_))
 
     @cached_property
     def _points(self) -> tuple[Floats, Ints, Bools, Ints]:
@@ -632,7 +670,7 @@ class ProductFamily:
     def at(self, row: Floats) -> ProductDesign:
         """The design at one instance, ``row`` (d,)."""
         cells = self.cells(row[None, :])
-        if self.by_cell:
+        if self.by_cell and not self.has_new_tuples(cells).any():
             return self.of_cells(cells[0])
         columns: Any = [column for column, _ in self.columns_at(row[None, :], cells)]
         return ProductDesign(tuple(columns))

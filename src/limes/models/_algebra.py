@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from limes._arrays import Floats, Ints
 from limes._functions import by_category
+from limes._tuples import ColumnGroups
 from limes.exceptions import InputError
 from limes.models.forms._base import (
     Additive,
@@ -34,6 +35,7 @@ from limes.models.forms._base import (
 from limes.models.forms._linked import Linked, Ridges, Softmax
 from limes.models.forms._presence import Switches, SwitchProducts, presence_products
 from limes.models.forms._trees import Forest
+from limes.models.forms._tuples import ForestOfTuples, OverTuples, grouped_terms
 
 # Forms whose outputs can be mapped linearly
 _MAPPED = (Reducible, Linked, Ridges, Softmax)
@@ -191,6 +193,35 @@ def _move_reduced(form: Any, positions: Ints, size: int) -> Form:
         return Reduced(replace(terms, functions=functions))
     effects = {column: (terms.functions[j], terms.loadings[j]) for column, j in source.items()}
     return Reduced(Sum.of_columns(size, effects, terms.intercept))
+
+
+# -- groups of columns -----------------------------------------------------------------------------------
+
+
+def grouped(form: Any, grouping: ColumnGroups) -> Form:
+    """A form over columns and groups, with the structure of the one over columns; see ``forms/_tuples.py``.
+
+    Where that is lost, as of a link whose sum would need too large a table, its answers are left.
+    """
+    try:
+        return _grouped(form, grouping)
+    except InputError:
+        return OverTuples(form, grouping)
+
+
+def _grouped(form: Any, grouping: ColumnGroups) -> Form:
+    match form:
+        case Combination():
+            return replace(form, parts=tuple(_grouped(part, grouping) for part in form.parts))
+        case Linked() | Softmax():
+            return replace(form, margin=_grouped(form.margin, grouping))
+        case Ridges():
+            return _grouped(form.expanded, grouping)
+        case Forest():
+            return ForestOfTuples(form, grouping)
+        case Reducible():
+            return Reduced(grouped_terms(form.reduce(), grouping))
+    return OverTuples(form, grouping)
 
 
 # -- columns of categories -------------------------------------------------------------------------------

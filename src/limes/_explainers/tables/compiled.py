@@ -118,7 +118,7 @@ class CompiledExplainer:
     def __init__(self, explainer: TabularExplainer, model: TabularModel) -> None:
         self._explainer, self._model = explainer, model
         expectation = model.bound.expectation
-        self._read = RowReader(model.table)
+        self._read = RowReader(model.table.ungrouped)
         self._predict = model.bound.read_predict if model.has_exact_contributions else None
         family = model.family if model.law is not model.family else model.account
         self._cells = family.cells
@@ -128,7 +128,7 @@ class CompiledExplainer:
         if self._predict is not None:
             # tables that rows share are made now, and not by the first request
             with in_this_thread():
-                self._exact(model.table.matrix[:1])
+                self._exact(model.table.ungrouped.matrix[:1])
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -246,12 +246,17 @@ class CompiledExplainer:
         if x is not None:
             return x
         try:
-            return self._model.table.encode(rows)
+            return self._model.table.ungrouped.encode(rows)
         except InputError:  # the model may take it
             return None
 
-    def _exact(self, x: Floats) -> PlainContributions | None:
+    def _exact(self, plain: Floats) -> PlainContributions | None:
         """Contributions at encoded rows (n, d); None where one is refused, or has no finite answer."""
+        # a service meets new combinations of a group without end
+        with self._model.table.lend(plain) as x:
+            return self._at(x)
+
+    def _at(self, x: Floats) -> PlainContributions | None:
         assert self._predict is not None  # noqa: S101 - rows are encoded for it
         cells = self._cells(x)
         with self._blas():

@@ -9,8 +9,8 @@ contributions alone (``_shapley/set_sampler.py``, ``_shapley/permutations.py``).
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import combinations
@@ -29,7 +29,8 @@ from limes._arrays import (
     r_squared,
     streams,
 )
-from limes._expectations.moments import REFUSED, refusals
+from limes._expectations.moments import REFUSED
+from limes._explainers.tables.accounts import Accounts
 from limes._explainers.tables.laws import Writer, bin_texts
 from limes._explanation.fit import RowEffects
 from limes._explanation.view import CAPTURED, MATTERS, SURE
@@ -59,18 +60,21 @@ from limes._shapley.curved_margins import CurvedMargin
 from limes._shapley.exact import RowContributions, exact_contributions
 from limes._shapley.game_controls import IndependentDraws
 from limes._shapley.interventional import Interventional
-from limes._shapley.pairs import beside_diagonal, exact_pairs, pair_seconds
+from limes._shapley.pairs import exact_pairs, pair_seconds
 from limes._shapley.permutations import ControlVariates, PermutationSampler
-from limes._shapley.sampled_pairs import PairSampler, SampledPairs
+from limes._shapley.sampled_pairs import SampledPairs
 from limes._shapley.set_sampler import SetSampler
 from limes._shapley.starts import DrawnStarts, ProductStarts, Starts
+from limes._shapley.within import Sharing, exact_sharing
 from limes._threads import LRUCache
+from limes._tuples import Tuples
 from limes.designs._column import SpreadColumn
-from limes.designs._marginals import BinCells
+from limes.designs._marginals import BinCells, TupleCells
 from limes.designs._product import ProductDesign, ProductFamily
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
+    from limes._explainers.tables.groups import GroupColumn
     from limes._fitting import Expectation, Fitted
     from limes.models.forms._base import Form
 
@@ -294,116 +298,6 @@ class AdditiveFit:
         return self.rows.each[self.i]
 
 
-class Accounts(ABC):
-    """Contributions of rows, exact or by walks; coefficients."""
-
-    fit: Callable[[], Fitted]
-    walks: PermutationSampler | None  # None with method="exact"
-    x: Floats  # (n, d)
-    predictions: Floats  # (n, ...)
-    # contributions and pairs of single rows by calls of the model, which are not repeated
-    _walked: dict[int, RowContributions]
-    _paired: dict[int, SampledPairs]
-
-    @cached_property
-    def fitted(self) -> Fitted:
-        return self.fit()
-
-    @property
-    @abstractmethod
-    def has_exact(self) -> bool:
-        """Whether contributions are exact, but for single rows that are refused."""
-
-    @property
-    def calls_a_row(self) -> int:
-        """Calls of the model that contributions of a row may take; 0 of a form."""
-        return self.walks.sampling.max_calls if self.walks is not None and self.walks.asks else 0
-
-    @abstractmethod
-    def _exact_contributions(self, at: Ints) -> RowContributions: ...
-
-    @abstractmethod
-    def _exact_indices(self, at: Ints) -> Floats:
-        """Shapley interaction indices at rows, (n, d, d, k)."""
-
-    @abstractmethod
-    def _walked_to(
-        self, row: int, others: ControlVariates | None, *, is_current: bool
-    ) -> RowContributions: ...
-
-    def _others(self, rows: Ints) -> Sequence[ControlVariates | None]:
-        """Control variates of each row's walks."""
-        return [None] * len(rows)
-
-    def contributions(self, rows: Sequence[int], *, is_current: bool = False) -> RowContributions:
-        missing = np.array([row for row in dict.fromkeys(rows) if row not in self._walked], dtype=np.int64)
-        read = missing if self.has_exact else missing[:0]
-        exact, parts = read, list[RowContributions]()
-        try:
-            parts += [self._exact_contributions(read)] if read.size else []
-        except REFUSED:
-            refused = refusals(read, self._exact_contributions)
-            if self.walks is None:
-                # method="exact" gives no estimates
-                raise
-            exact = np.setdiff1d(read, [*refused])
-            parts += [self._exact_contributions(exact)] if exact.size else []
-        if parts and exact.size == len(rows):
-            return parts[0]  # no row was walked, or is asked for twice
-        pending = np.setdiff1d(missing, exact)
-        for row, others in zip(pending.tolist(), self._others(pending), strict=True):
-            self._walked[row] = self._walked_to(row, others, is_current=is_current)
-            is_current = True
-        walked = np.setdiff1d(rows, exact)
-        parts += [self._walked[row] for row in walked.tolist()]
-        place = {row: i for i, row in enumerate([*exact.tolist(), *walked.tolist()])}
-        return RowContributions.joined(parts).take(np.array([place[row] for row in rows]))
-
-    @abstractmethod
-    def _starts(self, row: int) -> Starts:
-        """The law that walks at a row begin at."""
-
-    def halved_pairs(self, rows: Sequence[int]) -> tuple[Floats, Floats]:
-        """Exact ones, and estimates at rows that are refused, or of all rows where none is exact."""
-        at, missing = np.asarray(rows, dtype=np.int64), [*dict.fromkeys(rows)]
-        if self.has_exact:
-            try:
-                halves = beside_diagonal(self._exact_indices(at))
-            except REFUSED:
-                if self.walks is None:
-                    raise
-                missing = [*refusals(np.unique(at), self._exact_indices)]
-            else:
-                return halves, np.zeros_like(halves)
-        if self.walks is None:
-            raise InputError(NO_PAIRS)
-        outputs = self.predictions.reshape(len(self.predictions), -1).shape[1]
-        halves, errors = np.zeros((2, len(at), *2 * (self.x.shape[1],), outputs))
-        exact = ~np.isin(at, missing)
-        if exact.any():
-            halves[exact] = beside_diagonal(self._exact_indices(at[exact]))
-        for i in np.flatnonzero(~exact).tolist():
-            row = int(at[i])
-            if row not in self._paired:
-                sampler = PairSampler(self.walks)
-                self._paired[row] = sampler.at(self.x[row], self._starts(row), outputs)
-            halves[i] = beside_diagonal(self._paired[row].indices[None])[0]
-            errors[i] = self._paired[row].errors
-        return halves, errors
-
-    def exact_contributions(self, rows: Sequence[int]) -> RowContributions | None:
-        try:
-            return self._exact_contributions(np.array(rows)) if self.has_exact else None
-        except REFUSED:
-            return None
-
-
-NO_PAIRS = (
-    "the pairs of these contributions have no closed form, and method='exact' gives no estimates: pass "
-    "method='auto'; of boosted trees output='margin' has exact ones"
-)
-
-
 def exact_account(
     expectation: Any, form: Form | None, family: ProductFamily, x: Floats, cells: Ints
 ) -> RowContributions:
@@ -433,6 +327,7 @@ class TableFits(Accounts):
     walks: PermutationSampler | None  # to the model, or to the form if it was read; None with method="exact"
     spent: Ints  # calls that each row rests on already, where one bound is set for all
     rests_on_pool: bool = True  # whether coefficients are asked for, too
+    groups: Mapping[int, GroupColumn] = field(default_factory=dict)
     _walked: dict[int, RowContributions] = field(default_factory=dict, init=False)
     _paired: dict[int, SampledPairs] = field(default_factory=dict, init=False)
     _fidelities: dict[int, FitNumbers] = field(default_factory=dict, init=False)
@@ -553,6 +448,9 @@ class TableFits(Accounts):
     def cell_texts(self, row: int, column: int) -> tuple[str, ...]:
         """The cells of a column in words: a slope's are slices of its law around the row."""
         texts = tuple(self.texts[column].tolist())
+        cells = self.family.marginals[column].cells
+        if isinstance(cells, TupleCells) and self.cells[row, column] != cells.new:
+            return texts[:-1]
         if self.family.held is not None and self.family.held[column]:
             return (texts[self.cells[row, column]],)
         if self.family.slopes is None or not self.family.slopes[column]:
@@ -567,6 +465,11 @@ class TableFits(Accounts):
             return (f"{texts[0]} is not missing", *missing)
         return (*bin_texts(texts[0], cells.edges, write=self.writers[column]), *missing)
 
+    def _of_no_rows(self, cells: Ints) -> Bools:
+        """Whether the last cell of a column is of combinations of a group that do not occur, (n, d)."""
+        is_group = [isinstance(law.cells, TupleCells) for law in self.family.marginals]
+        return np.broadcast_to(np.array(is_group), cells.shape)
+
     def _exact_contributions(self, at: Ints) -> RowContributions:
         form = self.form
         assert form is not None  # noqa: S101 - these rows were not sampled
@@ -579,6 +482,14 @@ class TableFits(Accounts):
 
     def _starts(self, row: int) -> Starts:
         return ProductStarts(self.account().at(self.x[row]))
+
+    def _shared(self, row: int, column: int, tuples: Tuples) -> Sharing:
+        family, x, form = self.account(), self.x[row], self.form
+        if form is not None and not self._is_sampled(row):
+            with suppress(*REFUSED):  # which is estimated
+                seed = form.seed
+                return exact_sharing(form.form, form.expectation, family, x, column, tuples, seed)
+        return self._walked_within(x, column, tuples, ProductStarts(family.at(x)))
 
     def _walked_to(self, row: int, others: ControlVariates | None, *, is_current: bool) -> RowContributions:
         assert self.walks is not None  # noqa: S101 - `Explanation`s of method="exact" have no sampled rows
@@ -722,6 +633,11 @@ class TableFits(Accounts):
 
         masses, counts = cell_masses(self.family, rows.cells, cut)
         values = cells.effects(rows.cells, cut, masses, counts)
+        if (without := self._of_no_rows(rows.cells)).any():
+            # no row of the background is in a new tuple's cell: the mean outside is that of all
+            at, column = np.nonzero(without & (rows.cells == counts - 1))
+            values[at, column, counts[at, column] - 1] = rows.coef[at, column] * self._unit
+            counts = counts - (without & (rows.cells < counts - 1))
         steps, by_line = values / self._unit, np.zeros(())
         if self.family.slopes is not None:
             # what the cells add to the line

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from limes._arrays import Floats, Ints, Objects
-from limes._explainers.tables.fits import MOST_EFFECTS, Accounts, FitNumbers, sampled_fidelities
+from limes._explainers.tables.accounts import Accounts
+from limes._explainers.tables.fits import MOST_EFFECTS, FitNumbers, sampled_fidelities
 from limes._explanation.fit import RowEffects
 from limes._fidelity.weighted_rows import JointEffects, PairEffect
 from limes._sampling.joint import JointExpectation
@@ -22,9 +23,12 @@ from limes._shapley.permutations import ControlVariates, PermutationSampler
 from limes._shapley.sampled_pairs import SampledPairs
 from limes._shapley.set_sampler import SetSampler
 from limes._shapley.starts import OccurringStarts
+from limes._shapley.within import Sharing
 from limes._threads import LRUCache
+from limes._tuples import Tuples
 
 if TYPE_CHECKING:
+    from limes._explainers.tables.groups import GroupColumn
     from limes._fitting import Fitted
 
 
@@ -60,6 +64,7 @@ class JointFits(Accounts):
     predictions: Floats  # (n, ...)
     walks: PermutationSampler | None
     spent: Ints  # calls that each row rests on already, where one bound is set for all
+    groups: Mapping[int, GroupColumn]  # columns that are groups, by their positions
     _walked: dict[int, RowContributions] = field(default_factory=dict, init=False)
     _paired: dict[int, SampledPairs] = field(default_factory=dict, init=False)
     _effects: LRUCache[bytes, JointEffects] = field(
@@ -119,6 +124,9 @@ class JointFits(Accounts):
         family = self.expectation.family
         around = family.around(self.cells[row])
         return OccurringStarts(family.rows, self.expectation.answers, around, family.omitted)
+
+    def _shared(self, row: int, column: int, tuples: Tuples) -> Sharing:
+        return self._walked_within(self.x[row], column, tuples, self._starts(row))
 
     def _walked_to(self, row: int, others: ControlVariates | None, *, is_current: bool) -> RowContributions:
         assert self.walks is not None  # noqa: S101 - the joint law is never exact

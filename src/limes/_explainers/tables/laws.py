@@ -28,6 +28,7 @@ from limes.designs._marginals import (
     LAWS,
     BinCells,
     BinStatistics,
+    Levels,
     Marginal,
     binned,
     categorical,
@@ -40,6 +41,7 @@ from limes.exceptions import InputError
 from limes.models._calling.outputs import is_log_odds
 
 if TYPE_CHECKING:
+    from limes._explainers.tables.groups import Groups
     from limes._explainers.tables.verification import BoundTable
 
 Family: TypeAlias = ProductFamily | JointFamily
@@ -90,6 +92,7 @@ class TabularOptions:
     by_predict: bool = False  # whether the user passed a model's predict, and not the model
     keeps_whole: bool = True  # whether few whole numbers have no others between them, for models not read
     is_one_row: bool = False  # whether the background is one row, which contributions lead from
+    groups: Groups | None = None
 
     def __post_init__(self) -> None:
         if self.law is not None:
@@ -97,6 +100,11 @@ class TabularOptions:
         check_choice("weights", self.weights, tuple(WEIGHTS))
         if self.missing and self.bins is None:
             raise InputError("missing= codes are cells of their columns, and bins=None has none: pass bins")
+        if self.groups is not None and self.bins is None:
+            raise InputError(
+                "groups= with bins=None: a group has no slope, and without bins no cell that a row keeps; "
+                "pass bins"
+            )
         if self.is_joint:
             self._check_joint()
 
@@ -332,6 +340,7 @@ def cell_texts(column: TableColumn, marginal: Marginal, values: Floats) -> tuple
         bins = bin_texts(column.name, inner, values) if inner.size > 2 else [f"{column.name} is recorded"]
         codes = [_codes_text(column.name, values[located == b]) for b in cells.of_codes]
         return (*codes[:first], *bins, *codes[first:], *texts)
+    assert isinstance(cells, Levels)  # noqa: S101 - cells of groups are joined of their columns'
     return value_texts(column, cells.values)
 
 
@@ -443,6 +452,7 @@ def provenance(
     sampled = bound.expectation.method == "sampled"
     error_bound = getattr(bound.expectation, "error_bound", 0.0)
     needs_densities = getattr(bound.expectation, "needs_densities", False)
+    names, groups = table.ungrouped.names, options.groups
     facts = {
         **({"meaning": SLOPE_MEANING} if bins is None else {}),
         **slopes_of(table, family),
@@ -453,10 +463,11 @@ def provenance(
         **({"quantity": "log-odds"} if is_log_odds(model, output, table.decode(table.matrix[:2])) else {}),
         "background": f"{len(table.matrix)} rows",
         "bins": bins if bins is None or isinstance(bins, str | int) else "given",
+        **({} if groups is None else {"groups": groups.by_name(names)}),
         **({"hold": list(options.hold)} if options.hold else {}),
         **({"missing": list(options.missing)} if options.missing else {}),
-        **({"categories of the model": [table.names[j] for j in by_model]} if by_model else {}),
-        **({"own values": [table.names[j] for j in sorted(own_values)]} if own_values else {}),
+        **({"categories of the model": [names[j] for j in by_model]} if by_model else {}),
+        **({"own values": [names[j] for j in sorted(own_values)]} if own_values else {}),
         "law": options.law_name,
         **({} if options.is_joint else {"law of contributions": options.law_of_contributions}),
         **({"contributions": _KINKS} if needs_densities else {}),

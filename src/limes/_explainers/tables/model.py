@@ -18,7 +18,9 @@ from limes._diagnostics.context import Estimate
 from limes._expectations.moments import CutShort
 from limes._expectations.of_forms import reproducible
 from limes._explainers.results import OCCURRING, PERTURBED, RowWarnings, fixed_warnings, sampling_warnings
+from limes._explainers.tables.dummies import warnings_of_dummies
 from limes._explainers.tables.fits import ReadForm, TableFits
+from limes._explainers.tables.groups import GroupedTable
 from limes._explainers.tables.joint_fits import JointFits
 from limes._explainers.tables.laws import (
     Family,
@@ -105,7 +107,8 @@ class TabularModel:
         checks = AnswerCount()
         checks.add(calls)
         with checks.counting():
-            return cls._fit(model, table.for_model(model), options, also, compared, laws, checks)
+            its = table.ungrouped.for_model(model)
+            return cls._fit(model, its, options, also, compared, laws, checks)
 
     @classmethod
     def _fit(
@@ -129,6 +132,15 @@ class TabularModel:
         marginals = laws or fit_laws(
             table, options.bins, options.target, options.law_in_bin, options.missing, own_values=own_values
         )
+        columns = [*zip(table.columns, marginals, table.matrix.T, strict=True)]
+        texts = [np.array(cell_texts(*each), dtype=object) for each in columns]
+        if options.groups is not None:
+            source, of_columns = table, marginals
+            table = GroupedTable.of(source, options.groups)
+            marginals, verified = table.laws(of_columns), table.verified(verified)
+            also = None if also is None else table.grouping.encode(also)
+            options = replace(options, hold=options.groups.held(source, options.hold))
+            texts = table.texts(texts, marginals)
         if len(table.matrix) == 1 and not options.is_one_row:
             raise InputError(
                 "the background has one row, so no column can vary: pass the training data, or a few hundred "
@@ -143,14 +155,13 @@ class TabularModel:
         )
         law = options.family(family, table.matrix, binding.occurring if options.is_joint else 0)
         bound = binding.bind(law)
-        columns = zip(table.columns, marginals, table.matrix.T, strict=True)
         return cls(
             model,
             options,
             table,
             family,
             law,
-            [np.array(cell_texts(*each), dtype=object) for each in columns],
+            texts,
             bound,
             units,
             provenance(model, table, family, bound, options, by_model, own_values),
@@ -179,8 +190,9 @@ class TabularModel:
         """
         if (self.bound.form is None and not self.options.is_one_row) or self.is_reproducible:
             return None
-        table = self.table.with_levels_of(X)
-        if table is self.table:
+        source = self.table.ungrouped
+        table = source.with_levels_of(X)
+        if table is source:
             return None
         rows = few_rows(table.encode_rows(X, errors).matrix)
         return self._wider.get(table.schema.levels, partial(self._of_table, table, rows))
@@ -329,7 +341,8 @@ class TabularModel:
             advice=budget.advice,
         )
         if isinstance(self.law, JointFamily):
-            return JointFits(expectation, self.texts, rows.x, rows.cells, fit, predictions, walks, spent)
+            joint = rows.x, rows.cells, fit, predictions, walks, spent, self.table.groups
+            return JointFits(expectation, self.texts, *joint)
         form = None
         if expectation.method == "exact":
             form, expectation = self._read_form, self.bound.fallback
@@ -339,7 +352,7 @@ class TabularModel:
         inputs = rows.x, rows.cells, fit, form, expectation, predictions, walks, spent
         writers = [*map(writer_of, self.table.columns)]
         return TableFits(
-            self.family, lambda: self.account, self.texts, writers, *inputs, rests_on_pool=has_surrogates
+            self.family, lambda: self.account, self.texts, writers, *inputs, has_surrogates, self.table.groups
         )
 
     @cached_property
@@ -348,7 +361,7 @@ class TabularModel:
         options = self.options
         if options.law is not None:
             return self.family
-        laws = laws_of_values(self.table, options.bins, self.family.marginals)
+        laws = laws_of_values(self.table, self.table.by_column(options.bins), self.family.marginals)
         return replace(self.family, marginals=laws)
 
     @property
@@ -358,7 +371,8 @@ class TabularModel:
         return self._coefficients_under_other_law if self.family.by_cell else None
 
     def _coefficients_under_other_law(self, row: Floats) -> Estimate:
-        x, other = row[None], self._other
+        other = self._other
+        x = other.table.encoded(self.table.plain(row[None]))
         try:
             fitted = other.explain(other.rows(x), other.bound.predict(x), progress=progress_of(shown=False))
         except CutShort as stop:
@@ -374,7 +388,8 @@ class TabularModel:
         sampling = replace(sampling, method="auto", rng=sampling.sampling.seed, max_calls=most)
         law = self.options.law_in_bin if self.options.is_joint else "joint"
         options = replace(self.options, law=law, sampling=sampling)
-        laws = self.family.marginals if options.law_in_bin == self.options.law_in_bin else None
+        same = options.law_in_bin == self.options.law_in_bin and options.groups is None
+        laws = self.family.marginals if same else None
         return TabularModel.fit(self.model, self.table, options, laws=laws)
 
     @cached_property
@@ -403,7 +418,9 @@ class TabularModel:
             threshold=self.options.sampling.threshold,
         )
         fixed = fixed_warnings(self.table.remark, self.bound.spread)
-        return replace(learnt, fixed=fixed + learnt.fixed)
+        alone = [j for j in range(len(self.table.names)) if j not in self.table.groups]
+        dummies = warnings_of_dummies([self.table.names[j] for j in alone], self.table.matrix[:, alone])
+        return replace(learnt, fixed=fixed + learnt.fixed + dummies)
 
     def warnings_of(
         self, rows: Rows, predictions: Floats, fitted: Fitted

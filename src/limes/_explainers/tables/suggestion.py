@@ -266,6 +266,8 @@ def suggest_design(explainer: Any, X: Any, *, max_calls: int | None = None) -> D
         raise InputError("suggest_design needs a TabularExplainer")
     most = None if max_calls is None else check_count("max_calls", max_calls)
     model, rows = explainer._model_at(X)  # noqa: SLF001
+    if model.options.groups is not None:
+        raise InputError("suggest_design compares designs of columns: pass an explainer without groups=")
     is_read = model.bound.expectation.method == "exact"
     compared = _ByForm(explainer, X, model, rows) if is_read else _ByAnswers(explainer, model, rows, most)
     present = explainer._design_options  # noqa: SLF001

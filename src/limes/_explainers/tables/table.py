@@ -9,6 +9,7 @@ gets the dtypes and categories that it was trained on.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -401,6 +402,32 @@ class Table:
         labels = getattr(self.converter, "labels", None)
         return Names(self.names if labels is None else labels)
 
+    @property
+    def ungrouped(self) -> Table:
+        """The table itself, whose columns are no groups."""
+        return self
+
+    @property
+    def groups(self) -> Mapping[int, Any]:
+        """Columns that are groups of columns, by their positions."""
+        return {}
+
+    def plain(self, matrix: Floats) -> Floats:
+        """Rows (m, d) as rows of all columns, where groups of columns are apart."""
+        return matrix
+
+    def encoded(self, plain: Floats) -> Floats:
+        """The reverse of ``plain``."""
+        return plain
+
+    def lend(self, plain: Floats) -> AbstractContextManager[Floats]:
+        """Encoded rows that are used in one place alone, and leave nothing in the table."""
+        return nullcontext(plain)
+
+    def by_column(self, entries: Any) -> Any:
+        """A list with an entry for each column; what is no list stays."""
+        return entries
+
     def for_model(self, model: Any) -> Table:
         """The table of a model: it is given the columns in the order in which it was fitted on them."""
         named = isinstance(self.converter, FrameConverter)
@@ -467,6 +494,21 @@ class Table:
         matrix = np.column_stack(encoded)
         matrix.setflags(write=False)
         return cls(tuple(columns), matrix, raw.converter)
+
+    @classmethod
+    def of_background(cls, background: Any, reference: Any, law: str | None, *, categorical: Any) -> Table:
+        """The table of a background, or of one row that contributions lead from, if that is alone."""
+        if reference is not None and law is not None:
+            raise InputError(f"law={law!r}: reference= is the law, pass one of the two")
+        if background is not None:
+            return cls.fit(background, categorical=categorical)
+        if reference is None:
+            raise InputError(
+                "background= is missing: pass the training data, or a few hundred rows of it. None is needed "
+                "with reference=, one row that contributions lead from, and with law='covers', which counts "
+                "the training rows of trees"
+            )
+        return cls.of_one_row(reference, categorical=categorical)
 
     @classmethod
     def of_one_row(cls, row: Any, *, categorical: Any = None) -> Table:

@@ -77,6 +77,7 @@ from limes.models._identity import FITTED_AGAIN, Predict, RefitDetector, Witness
 from limes.models._reading import fitted_columns, read_output, tolerance_of
 from limes.models.forms._base import Form
 from limes.models.forms._trees import Forest
+from limes.models.forms._tuples import ForestOfTuples
 from limes.models.readers import EXACT_TOLERANCE, SINGLE_TOLERANCE
 from limes.models.readers.links import matching_curve
 
@@ -331,7 +332,7 @@ class TableVerification:
             sampling = replace(self.options, control=control).with_controls(CONTROLS)
             fallback = sampler(self.family, form.predict, sampling)
         # every library adds up trees row by row
-        rowwise = verified.predict if isinstance(form, Forest) else form.predict
+        rowwise = verified.predict if isinstance(form, Forest | ForestOfTuples) else form.predict
         detector = verified.watch(self._quickest(verified), few_rows(self.table.matrix))
         parts = {"expectation": expectation, "rowwise": rowwise, "detector": detector, "fallback": fallback}
         return self._bound(vars(verified), **parts)

@@ -26,7 +26,17 @@ import numpy as np
 from scipy.special import softmax
 
 from limes._arrays import Floats, Ints, times
-from limes._functions import Function, Identity, Lookup, Stacked, Step, landmarks, texture
+from limes._functions import (
+    Function,
+    Identity,
+    Lookup,
+    ShapeOfTuples,
+    Stacked,
+    Step,
+    landmarks,
+    texture,
+)
+from limes._tuples import ColumnGroups, Tuples
 from limes.exceptions import InputError
 from limes.models.forms._base import (
     Combination,
@@ -42,6 +52,7 @@ from limes.models.forms._base import (
 from limes.models.forms._links import CLASSES, CURVES, LINKS, SQUARES, Link
 from limes.models.forms._presence import NormalizedLinear, PresenceProducts
 from limes.models.forms._trees import Forest
+from limes.models.forms._tuples import ForestOfTuples
 
 
 def as_sum(form: Form) -> Sum:
@@ -50,6 +61,8 @@ def as_sum(form: Form) -> Sum:
         return add_sums(parts, form.intercept)
     if isinstance(form, Forest):
         return _stumps(form)
+    if isinstance(form, ForestOfTuples):
+        return _stumps(form.forest, form.grouping)
     if isinstance(form, PresenceProducts):
         return _single_words(form)
     terms = form.reduce() if isinstance(form, Reducible) else None
@@ -89,9 +102,10 @@ def _single_words(form: PresenceProducts) -> Sum:
     return Sum((Identity(),) * form.size, tuple(effects[:, None]), constant)
 
 
-def _stumps(form: Forest) -> Sum:
-    """A forest of trees that test one column each: a table a column."""
-    column_of = _columns_of_trees(form)
+def _stumps(form: Forest, grouping: ColumnGroups | None = None) -> Sum:
+    """A forest of trees that test one column, or one group of columns, each: a table a column."""
+    place = np.arange(form.size) if grouping is None else grouping.place
+    column_of = _columns_of_trees(form, place)
     outputs = form.intercept.shape
     unit = np.eye(int(np.prod(outputs))).reshape(-1, *outputs)
     single = form.feature[form.roots] < 0
@@ -99,19 +113,42 @@ def _stumps(form: Forest) -> Sum:
     effects: dict[int, tuple[Function | None, Floats]] = {}
     for j in np.unique(column_of[column_of >= 0]).tolist():
         trees = replace(form, roots=form.roots[column_of == j], intercept=np.zeros(outputs))
-        effects[j] = _table(trees, j, len(unit)), unit
-    return Sum.of_columns(form.size, effects, constant)
+        tuples, (column, *others) = (
+            (None if grouping is None else grouping.tuples[j]),
+            np.flatnonzero(place == j),
+        )
+        if tuples is None:
+            effects[j] = _table(trees, int(column), len(unit)), unit
+        else:
+            shape = _ValuesOfTuples(trees, tuples, np.array([column, *others]), len(unit))
+            effects[j] = ShapeOfTuples(tuples, shape), unit
+    return Sum.of_columns(form.size if grouping is None else grouping.size, effects, constant)
 
 
-def _columns_of_trees(form: Forest) -> Floats:
-    """The column that each tree tests, (T,), -1 for a constant."""
+@dataclass(frozen=True, eq=False)
+class _ValuesOfTuples:
+    """The sum of trees of one group, (n,) -> (outputs, n)."""
+
+    trees: Forest
+    tuples: Tuples
+    members: Ints
+    outputs: int
+
+    def __call__(self, x: Floats) -> Floats:
+        rows = np.zeros((x.size, self.trees.size))
+        rows[:, self.members] = self.tuples.decode(x)
+        return np.asarray(self.trees.predict(rows).reshape(x.size, self.outputs).T)
+
+
+def _columns_of_trees(form: Forest, place: Ints) -> Ints:
+    """The ``place`` of the columns that each tree tests, (T,), -1 for a constant."""
     ends = np.append(form.roots[1:], form.feature.size)
     columns = np.full(form.roots.size, -1)
     if not (form.roots[:-1] < form.roots[1:]).all():
         raise InputError("the nodes of the forest's trees are not in the order of their roots")
     for tree, (first, end) in enumerate(zip(form.roots, ends, strict=True)):
-        tested = np.unique(form.feature[first:end])
-        tested = tested[tested >= 0]
+        tested = form.feature[first:end]
+        tested = np.unique(place[tested[tested >= 0]])
         if tested.size > 1:
             raise InputError("the trees are not a sum of functions of one column each: some test two columns")
         columns[tree] = tested[0] if tested.size else -1
@@ -245,7 +282,7 @@ def _margin(form: Form) -> Margin:
 
 def _few_steps(form: Form) -> SumOfProducts | None:
     """The products of a form, if they are few, and constant between breaks."""
-    many = isinstance(form, Forest) and int((form.feature < 0).sum()) > _MOST_PRODUCTS
+    many = isinstance(form, Forest | ForestOfTuples) and int((form.feature < 0).sum()) > _MOST_PRODUCTS
     terms = form.reduce() if isinstance(form, Reducible) and not many else None
     if not isinstance(terms, SumOfProducts) or len(terms.coef) > _MOST_PRODUCTS:
         return None

@@ -179,6 +179,23 @@ class Forest(Reducible):
             lower[right, j] = np.maximum(lower[right, j], cut)
         return lower, upper, missing
 
+    def interval(self, column: int) -> tuple[Floats, Floats, Bools]:
+        """The interval of a ``column``, split by thresholds, that reaches each node, (N,) each.
+
+        Its two ends, and whether a missing value does.
+        """
+        count = self.feature.size
+        lower, upper = np.full(count, -np.inf), np.full(count, np.inf)
+        missing = np.ones(count, dtype=np.bool_)
+        for nodes, left, right in self._levels():
+            tests, cut = self.feature[nodes] == column, self.threshold[nodes]
+            for child, passes in ((left, self.missing_left[nodes]), (right, ~self.missing_left[nodes])):
+                lower[child], upper[child] = lower[nodes], upper[nodes]
+                missing[child] = missing[nodes] & (passes | ~tests)
+            upper[left] = np.where(tests, np.minimum(upper[nodes], cut), upper[nodes])
+            lower[right] = np.where(tests, np.maximum(lower[nodes], cut), lower[nodes])
+        return lower, upper, missing
+
     def reaching(self, column: int) -> tuple[Bools, Bools, Ints]:
         """Values of a ``column`` that reach each node.
 

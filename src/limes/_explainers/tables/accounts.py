@@ -1,0 +1,162 @@
+"""Contributions of the rows of one call, exact or by walks; their pairs, and how groups share theirs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from limes._arrays import Floats, Ints
+from limes._expectations.moments import REFUSED, refusals
+from limes._explanation.fit import WithinGroup
+from limes._shapley.exact import RowContributions
+from limes._shapley.pairs import beside_diagonal
+from limes._shapley.permutations import ControlVariates, PermutationSampler
+from limes._shapley.sampled_pairs import PairSampler, SampledPairs
+from limes._shapley.starts import Starts
+from limes._shapley.within import Sharing, drawn_sharing
+from limes._tuples import Tuples
+from limes.exceptions import InputError
+
+if TYPE_CHECKING:
+    from limes._explainers.tables.groups import GroupColumn
+    from limes._fitting import Fitted
+
+
+class Accounts(ABC):
+    """Contributions of rows, exact or by walks; coefficients."""
+
+    fit: Callable[[], Fitted]
+    walks: PermutationSampler | None  # None with method="exact"
+    x: Floats  # (n, d)
+    predictions: Floats  # (n, ...)
+    groups: Mapping[int, GroupColumn]  # columns that are groups, by their positions
+    # contributions and pairs of single rows by calls of the model, which are not repeated
+    _walked: dict[int, RowContributions]
+    _paired: dict[int, SampledPairs]
+
+    @cached_property
+    def fitted(self) -> Fitted:
+        return self.fit()
+
+    @property
+    @abstractmethod
+    def has_exact(self) -> bool:
+        """Whether contributions are exact, but for single rows that are refused."""
+
+    @property
+    def calls_a_row(self) -> int:
+        """Calls of the model that contributions of a row may take; 0 of a form."""
+        return self.walks.sampling.max_calls if self.walks is not None and self.walks.asks else 0
+
+    @abstractmethod
+    def _exact_contributions(self, at: Ints) -> RowContributions: ...
+
+    @abstractmethod
+    def _exact_indices(self, at: Ints) -> Floats:
+        """Shapley interaction indices at rows, (n, d, d, k)."""
+
+    @abstractmethod
+    def _walked_to(
+        self, row: int, others: ControlVariates | None, *, is_current: bool
+    ) -> RowContributions: ...
+
+    def _others(self, rows: Ints) -> Sequence[ControlVariates | None]:
+        """Control variates of each row's walks."""
+        return [None] * len(rows)
+
+    def contributions(self, rows: Sequence[int], *, is_current: bool = False) -> RowContributions:
+        missing = np.array([row for row in dict.fromkeys(rows) if row not in self._walked], dtype=np.int64)
+        read = missing if self.has_exact else missing[:0]
+        exact, parts = read, list[RowContributions]()
+        try:
+            parts += [self._exact_contributions(read)] if read.size else []
+        except REFUSED:
+            refused = refusals(read, self._exact_contributions)
+            if self.walks is None:
+                # method="exact" gives no estimates
+                raise
+            exact = np.setdiff1d(read, [*refused])
+            parts += [self._exact_contributions(exact)] if exact.size else []
+        if parts and exact.size == len(rows):
+            return parts[0]  # no row was walked, or is asked for twice
+        pending = np.setdiff1d(missing, exact)
+        for row, others in zip(pending.tolist(), self._others(pending), strict=True):
+            self._walked[row] = self._walked_to(row, others, is_current=is_current)
+            is_current = True
+        walked = np.setdiff1d(rows, exact)
+        parts += [self._walked[row] for row in walked.tolist()]
+        place = {row: i for i, row in enumerate([*exact.tolist(), *walked.tolist()])}
+        return RowContributions.joined(parts).take(np.array([place[row] for row in rows]))
+
+    @abstractmethod
+    def _starts(self, row: int) -> Starts:
+        """The law that walks at a row begin at."""
+
+    def halved_pairs(self, rows: Sequence[int]) -> tuple[Floats, Floats]:
+        """Exact ones, and estimates at rows that are refused, or of all rows where none is exact."""
+        at, missing = np.asarray(rows, dtype=np.int64), [*dict.fromkeys(rows)]
+        if self.has_exact:
+            try:
+                halves = beside_diagonal(self._exact_indices(at))
+            except REFUSED:
+                if self.walks is None:
+                    raise
+                missing = [*refusals(np.unique(at), self._exact_indices)]
+            else:
+                return halves, np.zeros_like(halves)
+        if self.walks is None:
+            raise InputError(NO_PAIRS)
+        outputs = self.predictions.reshape(len(self.predictions), -1).shape[1]
+        halves, errors = np.zeros((2, len(at), *2 * (self.x.shape[1],), outputs))
+        exact = ~np.isin(at, missing)
+        if exact.any():
+            halves[exact] = beside_diagonal(self._exact_indices(at[exact]))
+        for i in np.flatnonzero(~exact).tolist():
+            row = int(at[i])
+            if row not in self._paired:
+                sampler = PairSampler(self.walks)
+                self._paired[row] = sampler.at(self.x[row], self._starts(row), outputs)
+            halves[i] = beside_diagonal(self._paired[row].indices[None])[0]
+            errors[i] = self._paired[row].errors
+        return halves, errors
+
+    def within(self, row: int, column: int) -> WithinGroup:
+        """How the columns of a group share its contribution at a row, of all outputs."""
+        if column not in self.groups:
+            raise InputError("this column is no group: within() shares what a group of groups= contributes")
+        group = self.groups[column]
+        shared = self._shared(row, column, group.tuples)
+        return WithinGroup(tuple(its.name for its in group.columns), *shared)
+
+    @abstractmethod
+    def _shared(self, row: int, column: int, tuples: Tuples) -> Sharing: ...
+
+    def _walked_within(self, x: Floats, column: int, tuples: Tuples, starts: Starts) -> Sharing:
+        if self.walks is None:
+            raise InputError(
+                "the group has no exact shares at this row, and method='exact' gives no estimates: use 'auto'"
+            )
+
+        def draw(rng: np.random.Generator, count: int) -> Floats:
+            return starts.drawing(1, count).draw(rng, count).z
+
+        sampling = self.walks.sampling
+        if self.walks.check is not None:
+            self.walks.check()
+        return drawn_sharing(self.walks.predict, draw, x, column, tuples, sampling.seed, sampling.max_calls)
+
+    def exact_contributions(self, rows: Sequence[int]) -> RowContributions | None:
+        try:
+            return self._exact_contributions(np.array(rows)) if self.has_exact else None
+        except REFUSED:
+            return None
+
+
+NO_PAIRS = (
+    "the pairs of these contributions have no closed form, and method='exact' gives no estimates: pass "
+    "method='auto'; of boosted trees output='margin' has exact ones"
+)

@@ -1,0 +1,90 @@
+"""Columns that someone made of one column of categories: exactly one of them is 1 in every row.
+
+Drawn one by one, such columns make rows that cannot be: of two categories at once, or of none. As a group
+they are one column again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from limes._arrays import Bools, Floats
+from limes._warnings import RowWarning
+
+# Signs that separate a column's name from a category
+_SEPARATORS = re.compile(r"[_=.:\s\[(-]+")
+# Most columns in a row of the table that are tried together without a common beginning of their names
+_MOST = 256
+
+
+@dataclass(frozen=True)
+class Dummies:
+    """Columns of which exactly one is 1 in every row."""
+
+    name: str  # what their names begin with; "" without a common beginning
+    members: tuple[int, ...]
+    categories: tuple[str, ...]  # what their names end with
+
+
+def find_dummies(names: Sequence[str], matrix: Floats) -> list[Dummies]:
+    """The sets of dummies among columns (n, d), by the beginnings of their names, or else side by side."""
+    binary = np.flatnonzero(((matrix == 0.0) | (matrix == 1.0)).all(axis=0)).tolist()
+    ones = {j: matrix[:, j] == 1.0 for j in binary}
+    by_beginning = dict[str, list[int]]()
+    for j in binary:
+        for sign in _SEPARATORS.finditer(names[j], 1):
+            by_beginning.setdefault(names[j][: sign.start()], []).append(j)
+    of_names, named = list[Dummies](), set[int]()
+    for beginning in sorted(by_beginning, key=len):
+        its = [j for j in by_beginning[beginning] if j not in named]
+        if sum(bool(ones[j].any()) for j in its) > 1 and _is_partition([ones[j] for j in its]):
+            of_names.append(_named(beginning, its, names))
+            named |= {*its}
+    unnamed = [j for j in binary if j not in named and ones[j].any()]
+    others = [_named("", its, names) for its in _runs(unnamed, ones)]
+    return sorted([*of_names, *others], key=lambda dummies: dummies.members)
+
+
+def warnings_of_dummies(names: Sequence[str], matrix: Floats) -> tuple[RowWarning, ...]:
+    """Warnings about dummies among columns (n, d) that stand alone: they name the group that these are."""
+    return tuple(
+        RowWarning.of("dummies", first=its[0], last=its[-1], option={name: its})
+        for dummies in find_dummies(names, matrix)
+        for name, its in [(dummies.name or "category", [names[j] for j in dummies.members])]
+    )
+
+
+def _named(beginning: str, members: Sequence[int], names: Sequence[str]) -> Dummies:
+    ends = (names[j][len(beginning) :].strip("_=.:-[]() ") or names[j] for j in members)
+    return Dummies(beginning, tuple(members), tuple(ends))
+
+
+def _is_partition(ones: Sequence[Bools]) -> bool:
+    """Whether exactly one of some flags (n,) is set everywhere."""
+    return bool((np.sum(ones, axis=0) == 1).all())
+
+
+def _runs(columns: Sequence[int], ones: dict[int, Bools]) -> list[list[int]]:
+    """Runs of neighbouring columns of which exactly one is 1."""
+    runs, place = list[list[int]](), 0
+    while place < len(columns):
+        end = _end_of_run(columns[place : place + _MOST], ones)
+        runs += [list(columns[place : place + end])] if end else []
+        place += end or 1
+    return runs
+
+
+def _end_of_run(columns: Sequence[int], ones: dict[int, Bools]) -> int:
+    """The number of first columns of which exactly one is 1; 0 without such a number."""
+    covered = np.zeros_like(ones[columns[0]])
+    for count, j in enumerate(columns, start=1):
+        if j != columns[0] + count - 1 or (covered & ones[j]).any():
+            return 0
+        covered = covered | ones[j]
+        if covered.all():
+            return count if count > 1 else 0
+    return 0
