@@ -23,6 +23,7 @@ _OPTIONS = {
     "accounts": 6,
     "beside": 6,
     "pairs": 6,
+    "differences": 6,
 }
 _ROWS = {
     "trees": 18,
@@ -33,6 +34,7 @@ _ROWS = {
     "accounts": 4,
     "beside": 4,
     "pairs": 4,
+    "differences": 4,
 }
 
 

@@ -23,6 +23,7 @@ GOALS = {
     "accounts": 10_000,
     "beside": 10_000,
     "pairs": 10_000,
+    "differences": 10_000,
 }
 _SHOWN = 60.0  # seconds between two lines of progress
 

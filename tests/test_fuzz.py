@@ -54,7 +54,7 @@ SEEDS = [("trees", (1, 4, 5)), ("tables", (10, 11, 16, 26, 29)), ("images", (1, 
 # Categories that are in no split's set, texts of one word, slopes over atoms that hardly vary
 SEEDS += [("links", (1, 2, 17, 23, 79)), ("trees", (15,)), ("texts", (8, 18)), ("tables", (1,))]
 SEEDS += [("accounts", (2, 3, 8, 10, 17)), ("beside", (1, 2, 6, 9, 12))]
-SEEDS += [("pairs", (1, 3, 4, 6, 9))]
+SEEDS += [("pairs", (1, 3, 4, 6, 9)), ("differences", (1, 3, 4, 6, 9))]
 
 
 @pytest.mark.parametrize(("family", "seeds"), SEEDS)

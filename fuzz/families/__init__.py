@@ -9,6 +9,7 @@ from fuzz.families import (
     accounts,
     beside,
     boosted,
+    differences,
     images,
     kernels,
     linear,
@@ -63,6 +64,7 @@ FAMILIES: Mapping[str, tuple[tuple[Generator, float], ...]] = {
     "accounts": accounts.generators(),
     "beside": beside.generators(),
     "pairs": pairs.generators(),
+    "differences": differences.generators(),
 }
 
 
