@@ -25,6 +25,7 @@ PARTS = {
     "serving": ("rounds", "cases"),
     "joint": ("cases",),
     "covers": ("rounds", "cases"),
+    "pairs": ("rounds", "cases"),
     "contributions_sampled": ("seeds", "cases"),
     "coverage": ("seeds", "cases"),
     "at_the_row": ("cases",),

@@ -40,7 +40,7 @@ for warning in alone.row_warnings[0]:
 # The model is asked about rows that cannot be
 # --------------------------------------------
 #
-# Drawn by themselves, the four dummies often make nobody's health, or two healths at once. The share of drawn rows with exactly one:
+# Drawn by themselves, the four dummies often make no health, or two at once. The share of drawn rows with exactly one:
 dummies = [name for name in X if name.startswith("health_")]
 rng = np.random.default_rng(0)
 drawn = np.stack([rng.choice(background[name], 10_000) for name in dummies], axis=1)
@@ -63,7 +63,7 @@ grouped.plot.bar(ax=axes[1], title="the dummies as a group")
 # -----------------------------------
 #
 # The maximum that a family pays is computed from the rate of coinsurance, and is 0 with a deductible. Each column by itself keeps the person's value while
-# the others are drawn from all contracts: the model is asked about insurances that nobody sold. As a group they change together.
+# the others are drawn from all contracts: the model is asked about contracts that do not exist. As a group they change together.
 insurance = ["coinsurance", "deductible", "incentive", "maximum"]
 groups["insurance"] = insurance
 explainer = limes.TabularExplainer(model, background, groups=groups)

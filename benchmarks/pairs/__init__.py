@@ -1,0 +1,1 @@
+"""Pairs, groups and differences: limes beside shap and the libraries' own."""
