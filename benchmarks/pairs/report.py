@@ -33,8 +33,8 @@ def text(result: dict[str, Any]) -> str:
         lines.append(f"| {case['case']} | {' | '.join(cells)} |")
     lines += [
         "",
-        "Groups: a forest of 100 trees of depth 8, of five columns and a category of 100 levels; contributions "
-        "by `compiled()`. The forest of the codes is another one than that of the dummies.",
+        "Groups: a forest of 100 trees of depth 8, of five columns and a category of 100 levels; "
+        "contributions by `compiled()`. The forest of the codes is another one than that of the dummies.",
         "",
         "| the category is | one row | 200 rows, each |",
         "|---" * 3 + "|",

@@ -1,8 +1,8 @@
 """``python -m benchmarks pairs``: pairs of columns, groups of columns, and contributions from row to row.
 
-CPU time of one thread, medians of alternating calls. Pairs are those of ``explainer.contributions(rows)``, with
-the contributions; shap's and the libraries' are by covers. A group of 100 dummies is beside the column that they
-stand for.
+CPU time of one thread, medians of alternating calls. Pairs are those of ``explainer.contributions(rows)``,
+with the contributions; shap's and the libraries' are by covers. A group of 100 dummies is beside the column
+that they stand for.
 """
 
 from __future__ import annotations
