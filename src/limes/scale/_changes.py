@@ -18,7 +18,24 @@ from limes.scale._summary import features_in, run_and_parts
 
 @dataclass(frozen=True)
 class RowChange:
-    """One output of a row in two runs, earlier and later; base and contributions add up to predictions."""
+    """One output of a row in two runs, earlier and later; base and contributions add up to predictions.
+
+    Attributes
+    ----------
+    row, output
+        Names.
+    prediction, base
+        In the earlier and the later run, in the output's units.
+    contributions
+        Those of each column in both, 0 in a run that lacks the column.
+
+    Examples
+    --------
+    >>> from limes.scale import RowChange
+    >>> change = RowChange("A0117", "risk", (0.3, 0.5), (0.2, 0.2), {"debt": (0.1, 0.25), "age": (0.0, 0.05)})
+    >>> [(name, round(size, 2)) for name, size in change.largest]
+    [('debt', 0.15), ('age', 0.05)]
+    """
 
     row: str
     output: str
@@ -33,6 +50,7 @@ class RowChange:
         return sorted(changes, key=lambda pair: -abs(pair[1]))
 
     def to_json(self) -> str:
+        """All fields as JSON."""
         return json.dumps(asdict(self), indent=1)
 
 
@@ -50,6 +68,12 @@ def row_changes(earlier: Any, later: Any, row: str) -> list[RowChange]:
     ------
     InputError
         A folder is not finished, has no contributions, or not this row, or the row has an error there.
+
+    Examples
+    --------
+    >>> (change,) = limes.scale.row_changes("monday", "tuesday", "A0117")  # doctest: +SKIP
+    >>> change.prediction, change.largest[0]  # doctest: +SKIP
+    ((0.31, 0.42), ('utilisation', 0.08))
     """
     first, second = (_accounts(folder, row) for folder in (earlier, later))
     shared = [output for output in first if output in second]
