@@ -488,7 +488,7 @@ class TabularExplainer(Described):
     def between(self, a: Any, b: Any, *, ids: Any = None) -> Explanation:
         r"""Explain why the model answers otherwise at rows ``a`` than at rows ``b``.
 
-            f(a) - f(b) = Σ_j φ_j,   φ_j the Shapley values of v(S) = f(a_S, b_-S).
+            f(a) - f(b) = Σ_j φ_j,   φ_j the Shapley values of v(S) = f(a on S, b elsewhere).
 
         Columns in which the two rows agree contribute 0. ``contributions.alone`` is what changing a column
         does to b, ``contributions.last`` what it did last, on the way to a.
