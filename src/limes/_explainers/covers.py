@@ -22,7 +22,7 @@ from limes._arrays import Floats
 from limes._checks import check_choice
 from limes._explainers.options import ACCOUNT, Request, complete
 from limes._explainers.tables.laws import value_texts
-from limes._explainers.tables.table import EncodedRows, Table, row_names
+from limes._explainers.tables.table import EncodedRows, Table, as_table, row_names
 from limes._explainers.tables.verification import advice_on, read_on, read_with_categories
 from limes._explainers.tabular import TabularExplainer
 from limes._explainers.verified_form import VerifiedForm, check_agreement, margin_of
@@ -197,7 +197,7 @@ class CoversExplainer(TabularExplainer):
 
     def _opened(self, X: Any) -> _Opened:
         if self._table is None:
-            table = Table.fit(_as_table(X), categorical=self._categorical).for_model(self._explained)
+            table = Table.fit(as_table(X), categorical=self._categorical).for_model(self._explained)
             reading = self._read(table)
             table = reading.table if reading.is_coded else reading.on(table)
             rows = EncodedRows(table.matrix, np.arange(len(table.matrix)), {})
@@ -370,15 +370,6 @@ def _refuse_options(options: Mapping[str, Any]) -> None:
                 f"{name}={value!r} is about perturbed rows, and law='covers' has none; its options are "
                 f"{', '.join(_OPTIONS)}"
             )
-
-
-def _as_table(X: Any) -> Any:
-    """One row without names as a table of one row."""
-    if getattr(X, "ndim", 2) == 1 and not isinstance(X, Mapping):
-        return X.to_frame().T.infer_objects() if hasattr(X, "to_frame") else np.asarray(X)[None]
-    if isinstance(X, Sequence) and X and not isinstance(X[0], Sequence | Mapping | np.ndarray):
-        return np.asarray(X)[None]
-    return X
 
 
 def _conditions(table: Table, x: Floats) -> tuple[tuple[str, ...], ...]:

@@ -11,6 +11,7 @@ from limes._checks import check_choice
 from limes._explainers.tabular import TabularExplainer
 from limes._explanation import Explanation
 from limes._explanation.attribution import CONTRIBUTION_AXES, Contributions, changed
+from limes._explanation.differences import made_of_both, spent_on_both
 from limes.exceptions import InputError
 
 # Under which model the changed values of a row are explained
@@ -128,8 +129,7 @@ def _joined(values: Explanation, models: Explanation, order: str) -> Explanation
         contributions=parts[1].changed(
             **{name: beside(name) for name in ("values", "standard_errors", "alone", "last")},
             base_errors=parts[0].base_errors + parts[1].base_errors,
-            calls=parts[0].calls + parts[1].calls,
-            row_converged=parts[0].row_converged & parts[1].row_converged,
+            **spent_on_both(*parts),
         ),
         predictions=values.predictions - parts[0].base_values + models.predictions,
         feature_names=(*(f"{name} (value)" for name in names), *(f"{name} (model)" for name in names)),
@@ -138,14 +138,7 @@ def _joined(values: Explanation, models: Explanation, order: str) -> Explanation
             for changes, conditions in zip(values.conditions, models.conditions, strict=True)
         ),
         data=np.concatenate([values.data, models.data], axis=1),
-        method="exact" if values.method == models.method == "exact" else "sampled",
-        reason=values.reason or models.reason,
-        calls=values.calls + models.calls,
-        shared_calls=models.shared_calls,
-        row_warnings=tuple(
-            tuple(dict.fromkeys((*one, *others)))
-            for one, others in zip(values.row_warnings, models.row_warnings, strict=True)
-        ),
+        **made_of_both(values, models),
         provenance={**models.provenance, "order": order},
         explainer=None,
     )
@@ -161,12 +154,7 @@ def _mean(first: Explanation, second: Explanation) -> Explanation:
     }
     return changed(
         first,
-        contributions=Contributions(
-            **numbers,
-            calls=halves.calls + others.calls,
-            row_converged=halves.row_converged & others.row_converged,
-        ),
-        calls=first.calls + second.calls,
-        method="exact" if first.method == second.method == "exact" else "sampled",
+        contributions=Contributions(**numbers, **spent_on_both(halves, others)),
+        **made_of_both(first, second),
         provenance={**first.provenance, "order": "half of each: " + _NEW + ", and " + _OLD},
     )

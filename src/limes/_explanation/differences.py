@@ -41,39 +41,45 @@ def minus(explanation: Explanation, other: Explanation) -> Explanation:
             base_errors=account.base_errors + its.base_errors,
             alone=account.alone - its.alone,
             last=account.last - its.last,
-            calls=account.calls + its.calls,
-            row_converged=account.row_converged & its.row_converged,
+            **spent_on_both(account, its),
         ),
         predictions=explanation.predictions - other.predictions,
         conditions=tuple(
             tuple(map(changed_value, explanation.feature_names, before, after))
             for before, after in zip(other.data, explanation.data, strict=True)
         ),
-        method="exact" if explanation.method == other.method == "exact" else "sampled",
-        reason=explanation.reason or other.reason,
-        calls=explanation.calls + other.calls,
-        shared_calls=_sum(explanation.shared_calls, other.shared_calls),
-        row_warnings=tuple(
-            tuple(dict.fromkeys((*one, *others)))
-            for one, others in zip(
-                explanation.contributions.row_warnings, other.contributions.row_warnings, strict=True
-            )
-        ),
+        **made_of_both(explanation, other),
         provenance=facts | {CHANGE: str(quantity), NO_SURROGATE: OF_ACCOUNTS},
         explainer=None,
         fit=None,
     )
 
 
+def spent_on_both(account: Contributions, other: Contributions) -> dict[str, Any]:
+    """The calls of contributions that two accounts make together, and whether both converged."""
+    return {
+        "calls": account.calls + other.calls,
+        "row_converged": account.row_converged & other.row_converged,
+    }
+
+
+def made_of_both(explanation: Explanation, other: Explanation) -> dict[str, Any]:
+    """How an explanation that two make together was computed: their methods, calls and warnings."""
+    shared = [its for its in (explanation.shared_calls, other.shared_calls) if its is not None]
+    warnings = (its.contributions.row_warnings for its in (explanation, other))
+    return {
+        "method": "exact" if explanation.method == other.method == "exact" else "sampled",
+        "reason": explanation.reason or other.reason,
+        "calls": explanation.calls + other.calls,
+        "shared_calls": np.sum(shared, axis=0) if shared else None,
+        "row_warnings": tuple(tuple(dict.fromkeys((*one, *its))) for one, its in zip(*warnings, strict=True)),
+    }
+
+
 def changed_value(name: str, before: Any, after: Any) -> str:
     """A column with its two values in words."""
     first, last = cell(before), cell(after)
     return f"{one_line(name)} = {last}" if first == last else f"{one_line(name)}: {first} → {last}"
-
-
-def _sum(first: Any, second: Any) -> Any:
-    counts = [its for its in (first, second) if its is not None]
-    return np.sum(counts, axis=0) if counts else None
 
 
 def _check_alike(explanation: Explanation, other: Any) -> None:

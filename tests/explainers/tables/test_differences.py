@@ -236,6 +236,16 @@ def test_what_cannot_be_compared_is_refused():
         first.minus(explainer(X[:3]))
     with pytest.raises(InputError, match="other features"):
         first.minus(second[:, :2])
+    with pytest.raises(InputError, match=r"minus\(list\): pass the other explanation"):
+        first.minus([])
+    with pytest.raises(InputError, match="new is an explainer"):
+        limes.between_models(model, explainer, X[0], background=X)
+    with pytest.raises(InputError, match="there is no compiled with reference="):
+        limes.TabularExplainer(model, reference=X[0]).compiled()
+    with pytest.raises(InputError, match="reference= is a mapping"):
+        limes.TabularExplainer(model, reference={"x0": 1.0})
+    with pytest.raises(InputError, match="law='covers' has no law of one other row"):
+        limes.TabularExplainer(model, law="covers").between(X[0], X[1])
     with pytest.raises(InputError, match="pass background="):
         limes.between_models(model, model, X[0])
     with pytest.raises(InputError, match="background= is missing"):
@@ -246,6 +256,24 @@ def test_what_cannot_be_compared_is_refused():
         limes.TabularExplainer(model, X[:1])
     with pytest.raises(InputError, match="is one row, and this table has 2"):
         limes.TabularExplainer(model, reference=X[:2])
+
+
+@pytest.mark.parametrize("under", ["new", "both"])
+def test_all_calls_of_both_models_are_counted(under):
+    asked = []
+
+    def counting(x):
+        asked.append(len(x))
+        return x[:, 0] * x[:, 1]
+
+    explainer = limes.TabularExplainer(counting, X, max_calls=300, rng=0)
+    parts = [explainer.between(X[0], X[1]), explainer.contributions(X[1]), explainer.contributions(X[1])]
+    if under == "both":
+        parts += [explainer.between(X[0], X[1]), explainer.contributions(X[0]), explainer.contributions(X[0])]
+    change = limes.between_models(counting, explainer, X[0], before=X[1], values_under=under)
+    assert change.model_calls == sum(part.model_calls for part in parts)
+    assert change.shared_calls is not None
+    assert change.shared_calls[0] >= max(int(part.shared_calls[0]) for part in parts)
 
 
 def test_media_say_what_is_compared():

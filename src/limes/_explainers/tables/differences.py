@@ -197,13 +197,12 @@ def _by_law(model: TabularModel, x: Floats, other: Floats, predictions: Floats) 
     expectation: Any = model.bound.expectation
     if form is not None and not isinstance(expectation, ProductExpectation):
         expectation = exact_expectation(form)
-    parts = []
+    family, cells, parts = PointFamily.of(other), np.zeros((1, other.size), dtype=np.int64), []
     for row, prediction in zip(x[:, None], predictions, strict=True):
         part = None
         if form is not None and not expectation.needs_densities:
             try:
-                cells = np.zeros(row.shape, dtype=np.int64)
-                part = exact_contributions(form, expectation, PointFamily.of(other), row, cells)
+                part = exact_contributions(form, expectation, family, row, cells)
             except REFUSED:
                 if model.options.sampling.method == "exact":
                     raise

@@ -513,7 +513,9 @@ class Table:
     @classmethod
     def of_one_row(cls, row: Any, *, categorical: Any = None) -> Table:
         """The table of one row; numbers may be missing in others."""
-        table = cls.fit(_as_table(row), categorical=categorical)
+        if isinstance(row, Mapping):
+            raise InputError("reference= is a mapping: pass a frame of one row, or a background beside it")
+        table = cls.fit(as_table(row), categorical=categorical)
         if len(table.matrix) != 1:
             raise InputError(
                 f"reference= is one row, and this table has {len(table.matrix)}: pass one of them"
@@ -680,13 +682,13 @@ class Table:
         return raw.arrays
 
 
-def _as_table(row: Any) -> Any:
-    """One row as a table: a row of a frame of pandas with the frame's columns."""
-    if isinstance(row, Mapping):
-        raise InputError("reference= is a mapping: pass a frame of one row, or a background beside it")
-    if hasattr(row, "to_frame") and np.ndim(row) == 1:
-        return row.to_frame().T.infer_objects()
-    return np.atleast_2d(row) if isinstance(row, list | tuple | np.ndarray) else row
+def as_table(X: Any) -> Any:
+    """A table of one row, with the columns of the frame that the row is from; tables as they are."""
+    if getattr(X, "ndim", 2) == 1 and not isinstance(X, Mapping):
+        return X.to_frame().T.infer_objects() if hasattr(X, "to_frame") else np.asarray(X)[None]
+    if isinstance(X, Sequence) and X and not isinstance(X[0], Sequence | Mapping | np.ndarray):
+        return np.asarray(X)[None]
+    return X
 
 
 # -- names of rows -------------------------------------------------------------------------------------------
