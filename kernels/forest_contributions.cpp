@@ -4,6 +4,7 @@
 #include "forest_single_rows.h"
 
 #include "arrays.h"
+#include "forest_arguments.h"
 #include "kernels.h"
 #include "processor.h"
 
@@ -49,26 +50,12 @@ void add_contributions_by(AddContributions (*avx512)(std::size_t), AddContributi
                           Array<const std::uint32_t, 2> places, Array<const bool, 2> members, Integers first, Places trees,
                           Matrix t, Matrix weights, MatrixOut base, Array<double, 4> sums, const char* only) {
   const std::size_t rows = cells.shape(0), columns = splits.columns, nodes = t.shape(0);
-  require(intervals.splits.size() == splits.count(), "intervals must be those of the splits");
-  require(cells.shape(1) == columns && places.shape(0) == rows && places.shape(1) == columns,
-          "cells and places must be (rows, columns)");
-  require(first.size() == columns && members.shape(1) == rows, "first must be (columns,) and members (sets, rows)");
   require((nodes == 4 || nodes == 8) && t.shape(1) == 2 && weights.shape(0) == 3 && weights.shape(1) == nodes,
           "t must be (4 or 8, 2) and weights (3, 4 or 8)");
   require(base.shape(0) == rows && base.shape(1) == splits.outputs && sums.shape(0) == rows && sums.shape(1) == 3 &&
               sums.shape(2) == columns && sums.shape(3) == splits.outputs,
           "base must be (rows, outputs) and sums (rows, 3, columns, outputs)");
-  require(std::all_of(cells.data(), cells.data() + cells.size(), [&](std::uint32_t cell) { return cell < width; }),
-          "a cell is out of range");
-  require(std::all_of(trees.data(), trees.data() + trees.size(),
-                      [&](std::uint32_t tree) { return tree < splits.trees(); }),
-          "there is no such tree");
-  for (std::size_t j = 0; j < columns; ++j) {
-    if (first(j) < 0) continue;
-    const auto offset = static_cast<std::size_t>(first(j));
-    require(offset <= intervals.start[j] && intervals.start[j + 1] - offset <= members.shape(0),
-            "members must have a row for each set");
-  }
+  require_rows_and_trees(splits, intervals, width, cells, places, members, first, trees);
   const AddContributions add = widest(only, avx512(nodes), avx2(nodes), portable(nodes));
   if (rows == 0 || trees.size() == 0) return;
   [[maybe_unused]] const FlushToZero flush;
