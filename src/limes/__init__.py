@@ -21,6 +21,8 @@ _HOME = {
     "MapleExplainer": "limes._maple",
     "PlainContributions": "limes._explainers.tables.compiled",
     "Preprocess": "limes.models._images",
+    "Prompt": "limes._explainers.prompts",
+    "PromptExplainer": "limes._explainers.prompt",
     "SeriesExplainer": "limes._explainers.series",
     "SeriesPart": "limes._explainers.series",
     "SparseExplainer": "limes._rules.explainer",
@@ -41,6 +43,7 @@ _HOME = {
     "scale": "limes.scale",
     "serve": "limes.serve",
     "set_threads": "limes._threads",
+    "sources": "limes._explainers.prompts",
     "suggest_design": "limes._explainers.tables.suggestion",
     "summary": "limes._diagnostics.summary",
     "theory": "limes.theory",
@@ -55,6 +58,8 @@ if TYPE_CHECKING:
     from limes._explainers.composite import CompositeExplainer
     from limes._explainers.image import ImageExplainer, ImagePart
     from limes._explainers.model_differences import between_models
+    from limes._explainers.prompt import PromptExplainer
+    from limes._explainers.prompts import Prompt, sources
     from limes._explainers.series import SeriesExplainer, SeriesPart
     from limes._explainers.tables.compiled import CompiledExplainer, PlainContributions
     from limes._explainers.tables.part import TablePart

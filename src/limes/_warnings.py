@@ -258,6 +258,11 @@ WARNINGS: Mapping[str, Kind] = {
             "alone, {answer} for the text; pass split= to make features of it",
             "tokens": "the model reads the first {longest} of {count} tokens alone: words behind them count "
             "only where earlier ones are deleted, and not at all behind a mask; explain a part of the text",
+            "window": "prompt and answer have {tokens:,} tokens, and {model} was made for {longest:,}: its "
+            "answers to the longest prompts are not to be trusted",
+            "known": "the answer has the probability {before} without any source and {after} with all of "
+            "them: the model knows it, or the rest of the prompt tells it",
+            "unwritten": "{model} would write another answer: {its!r} where this one has {word!r}{place}",
             "one superpixel": "the whole image is one superpixel: its coefficient compares the image with "
             "its fill; choose other segments",
             "lost segment": "the segment {names} has no pixel in what the network sees, {height} x {width} "

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -566,60 +566,76 @@ def explanation_fields(
     and ``spread`` what answers to one input differ by.
     """
     fine, coarse = inputs
-
-    def shaped(numbers: Floats) -> Floats:
-        return numbers.reshape(1, *numbers.shape[: numbers.ndim - 1], *predictions.shape[1:])
-
-    values, errors, base = shaped(account.values), shaped(account.errors), shaped(account.base)
-    # two answers of a random model differ by √2 of the spread of one
-    of_base = np.full(account.base.shape, spread / np.sqrt(2.0))
-    unknown = np.full(values.shape, np.nan)
+    shaped = partial(_of_one_row, predictions)
+    contributions = contributions_of(
+        account, predictions, accuracy=accuracy, exact=exact, calls=calls, spread=spread
+    )
     return {
-        "values": values,
-        "standard_errors": errors,
-        "intercepts": base,
+        "values": contributions.values,
+        "standard_errors": contributions.standard_errors,
+        "intercepts": contributions.base_values,
         "predictions": predictions,
-        "surrogate_predictions": base + values.sum(axis=1),
+        "surrogate_predictions": contributions.base_values + contributions.values.sum(axis=1),
         "fidelity": shaped(account.fidelity),
         "fidelity_errors": shaped(account.fidelity_errors),
         "explainer": _Undiagnosed(),
         "method": "exact" if exact else "sampled",
         "controls": None if exact else ("ridge",),
-        "calls": np.array([calls]),
+        # they were spent on contributions, which coefficients are
+        "calls": np.zeros(1, dtype=np.int64),
         "row_converged": np.array([exact or accuracy.excess(account.values, account.errors) <= 1.0]),
         "output_names": outputs,
         "feature_names": fine.names,
         "conditions": (fine.conditions,),
         "data": fine.data[None],
-        "account": Contributions(
-            values=values,
-            base_values=base,
-            base_errors=shaped(of_base),
-            standard_errors=errors,
-            alone=unknown,
-            last=unknown,
-            calls=np.zeros(1, dtype=np.int64),
-            row_converged=np.array(
-                [exact or accuracy.with_base(account.values, account.errors, of_base) <= 1.0]
-            ),
-        ),
+        "account": contributions,
         "provenance": {
             **fine.picture,
             "meaning": _MEANING.format(feature),
             "weights": SHAPLEY,
             **({} if exact else {"tolerance": str(accuracy)}),
-            "coarse": {
-                "names": coarse.names,
-                "conditions": coarse.conditions,
-                "data": coarse.data.tolist(),
-                "outputs": list(outputs),
-                "shares": [
-                    [[int(j), float(its[j])] for j in np.flatnonzero(its)]
-                    for its in account.partition.shares.T
-                ],
-                "values": account.of_groups.tolist(),
-                "standard_errors": account.group_errors.tolist(),
-                "picture": dict(coarse.picture),
-            },
+            "coarse": coarse_facts(account, coarse, outputs),
         },
+    }
+
+
+def _of_one_row(predictions: Floats, numbers: Floats) -> Floats:
+    """Numbers (..., k) of one input, as explanations have them: (1, ...) where there is one output."""
+    return numbers.reshape(1, *numbers.shape[: numbers.ndim - 1], *predictions.shape[1:])
+
+
+def contributions_of(
+    account: LevelAccount, predictions: Floats, *, accuracy: Tolerance, exact: bool, calls: int, spread: float
+) -> Contributions:
+    """Contributions to the ``predictions``, (1,) or (1, k), of one input."""
+    shaped = partial(_of_one_row, predictions)
+    values = shaped(account.values)
+    # two answers of a random model differ by √2 of the spread of one
+    of_base = np.full(account.base.shape, spread / np.sqrt(2.0))
+    unknown = np.full(values.shape, np.nan)
+    return Contributions(
+        values=values,
+        base_values=shaped(account.base),
+        base_errors=shaped(of_base),
+        standard_errors=shaped(account.errors),
+        alone=unknown,
+        last=unknown,
+        calls=np.array([calls]),
+        row_converged=np.array([exact or accuracy.with_base(account.values, account.errors, of_base) <= 1.0]),
+    )
+
+
+def coarse_facts(account: LevelAccount, coarse: NamedFeatures, outputs: tuple[str, ...]) -> dict[str, Any]:
+    """The coarse level, as the provenance of the fine one has it."""
+    return {
+        "names": coarse.names,
+        "conditions": coarse.conditions,
+        "data": coarse.data.tolist(),
+        "outputs": list(outputs),
+        "shares": [
+            [[int(j), float(its[j])] for j in np.flatnonzero(its)] for its in account.partition.shares.T
+        ],
+        "values": account.of_groups.tolist(),
+        "standard_errors": account.group_errors.tolist(),
+        "picture": dict(coarse.picture),
     }

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 # Facts of a provenance: the row that contributions lead from; of which quantity numbers are changes; and why
 # there is no surrogate
 REFERENCE, CHANGE, NO_SURROGATE = "reference", "change of", "surrogate"
-NO_CELLS = "one other row is a law without bins"
-OF_ACCOUNTS = "this is a difference of two accounts"
+_FOR_LIME = "; explain rows with a background for LIME's view"
+NO_CELLS = f"one other row is a law without bins{_FOR_LIME}"
+OF_ACCOUNTS = f"this is a difference of two accounts{_FOR_LIME}"
+OF_PROMPTS = "parts of a prompt have contributions alone"
 
 
 def minus(explanation: Explanation, other: Explanation) -> Explanation:

@@ -24,13 +24,16 @@ def coarse_level(explanation: Kind, stored: Mapping[str, Any]) -> Kind:
     numbers = {"values": values, "standard_errors": errors}
     if account is not None:
         account = account.changed(**numbers, alone=unknown, last=unknown)
-    no_fit = {
-        "fidelity": np.full(explanation.predictions.shape, np.nan),
-        "fidelity_errors": np.full(explanation.predictions.shape, np.inf),
-    }
+    coefficients = requested(explanation, "coefficients")
+    if coefficients is not None:
+        no_fit = {
+            "fidelity": np.full(explanation.predictions.shape, np.nan),
+            "fidelity_errors": np.full(explanation.predictions.shape, np.inf),
+        }
+        coefficients = coefficients.changed(**numbers, **no_fit)
     return changed(
         explanation,
-        coefficients=explanation.coefficients.changed(**numbers, **no_fit),
+        coefficients=coefficients,
         contributions=account,
         feature_names=tuple(stored["names"]),
         conditions=(tuple(stored["conditions"]),),

@@ -620,6 +620,7 @@ _QUANTITIES: Mapping[Any, str] = {"predict_proba": "probability", "decision_func
 _TITLES: Mapping[Any, str] = {
     "probability": "P({label})",
     "log-odds": "log-odds of {label}",
+    "log-probability": "log p({name})",
     "margin": "margin of {label}",
     "score": "score of {label}",
 }
@@ -825,7 +826,7 @@ def why_not_computed(explanation: Any, name: str) -> str:
     if is_by_covers(explanation):
         return NOT_OF_COVERS.format(name=name)
     if (why := explanation.provenance.get(NO_SURROGATE)) is not None:
-        return f"there is no {name}: {why}; explain rows with a background for LIME's view"
+        return f"there is no {name}: {why}"
     if explanation.certificates:
         return f"a rule has no {name}: use a TabularExplainer"
     if explanation.provenance.get("weights") == SHAPLEY:
