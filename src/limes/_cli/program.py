@@ -314,6 +314,49 @@ def _show(
             typer.echo(f"written: {output.name}")
 
 
+@app.command("explain-prompt")
+def explain_prompt(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="JSON: a prompt, which is a list of texts and of {sources, by}; or chat messages, explain "
+            "and by; and perhaps an answer, or several to choose among, and the model."
+        ),
+    ],
+    *,
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            help="The folder of a causal language model, as transformers saves it, or a .gguf file; default: "
+            "the file's."
+        ),
+    ] = None,
+    answer: Annotated[
+        str | None, typer.Option(help="The answer to explain; default: the file's, or what is written.")
+    ] = None,
+    by: Annotated[str, typer.Option(help="Parts of the answer: sentence, token, or answer.")] = "sentence",
+    max_calls: Annotated[int, typer.Option(min=1, help="Most prompts that the model answers.")] = 64,
+    fill: Annotated[str, typer.Option(help="Stands in the place of what is left out.")] = "",
+    cost: Annotated[bool, typer.Option("--cost", help="Say what it costs, and ask nothing.")] = False,
+    html: Html = None,
+    json: Json = None,
+) -> None:
+    """Explain which parts of a prompt made a language model answer so."""
+    from limes._cli.prompts import load_explainer, read_prompt
+
+    outputs = files.check_outputs((html, json), (file,))
+    prompt, stored, named = read_prompt(file)
+    its = model or named
+    if its is None:
+        raise InputError(f"pass --model, or name a model in {file}")
+    explainer = load_explainer(its, max_calls=max_calls, fill=fill)
+    wanted = stored if answer is None else answer
+    if cost:
+        typer.echo(str(explainer.cost(prompt, wanted)))
+    else:
+        _show(explainer(prompt, wanted, by=by), *outputs)
+
+
 @app.command()
 @with_shared_options
 def decide(

@@ -31,7 +31,7 @@ from limes._explanation.differences import NO_SURROGATE, OF_PROMPTS
 from limes._explanation.drawing import Described
 from limes._explanation.explanation import frozen_explanation
 from limes._explanation.fields import plain_fact
-from limes._explanation.view import SHAPLEY
+from limes._explanation.view import LOG_PROBABILITY, SHAPLEY
 from limes._explanation.wording import count, number, shorten
 from limes._sampling.sampled import CALLS
 from limes._threads import LRUCache, in_words, one_blas_thread, progress_of
@@ -474,7 +474,7 @@ class _Network(_Model):
             scores,
             names,
             is_sum=len(cuts) > 1,
-            quantity="log-probability",
+            quantity=LOG_PROBABILITY,
             texts=(*self._window(whole, tokens), *self._unwritten(tokens, likeliest)),
             facts={"text of the answer": text},
             is_checked=True,

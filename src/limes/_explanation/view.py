@@ -603,8 +603,13 @@ def shown_outputs(explanation: Explanation) -> list[int]:
 
 
 def main_output(explanation: Explanation, row: int | None) -> int:
-    """Return the output with the largest prediction, without a row in the mean; of two classes the second."""
+    """Return the output with the largest prediction, without a row in the mean; of two classes the second.
+
+    Of an answer and its parts, the answer.
+    """
     predictions, shown = with_outputs(explanation.predictions, explanation), shown_outputs(explanation)
+    if explanation.provenance.get("quantity") == LOG_PROBABILITY:
+        return shown[0]
     predictions = predictions if row is None else predictions[row : row + 1]
     return shown[int(by_size(predictions.mean(axis=0)[shown])[0])]
 
@@ -615,12 +620,14 @@ def output_position(explanation: Explanation, output: str | int | None, row: int
     return int(np.atleast_1d(name_positions(output, explanation.output_names, "output"))[0])
 
 
+# Of a text that a model writes, whose parts are further outputs
+LOG_PROBABILITY = "log-probability"
 # Quantities by the method that is called
 _QUANTITIES: Mapping[Any, str] = {"predict_proba": "probability", "decision_function": "margin"}
 _TITLES: Mapping[Any, str] = {
     "probability": "P({label})",
     "log-odds": "log-odds of {label}",
-    "log-probability": "log p({name})",
+    LOG_PROBABILITY: "log p({name})",
     "margin": "margin of {label}",
     "score": "score of {label}",
 }
