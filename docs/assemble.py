@@ -60,6 +60,7 @@ RESULTS = {
         *("limes._diagnostics.summary.Pick", "limes._show.diagnostics.SummaryPlots"),
     ),
     "limes.TabularExplainer": ("limes._explainers.options.SamplingOptions",),
+    "limes.PromptExplainer": ("limes._explainers.prompt.Cost",),
     "limes.SparseExplainer": (
         *("limes._explanation.rules.Contrast", "limes._explanation.rules.Change"),
         "limes._rules.problem.SparseSolution",

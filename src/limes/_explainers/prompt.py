@@ -50,6 +50,8 @@ _KNOWN = 0.5
 # A kept beginning gives the numbers that whole prompts give, but for this root of the network's rounding
 _SAME = 0.5
 _PARTS_SHOWN = 60
+# Calls cost more than those of other models: this share of the largest contribution will do
+_ACCURACY = "5%"
 
 _MEANING = (
     "contribution to the log-probability of the answer when the source is in the prompt, the mean over "
@@ -157,7 +159,7 @@ class PromptExplainer(Described):
         Most tokens of an answer that the model writes itself.
     tolerance
         The standard error that ``contributions.converged`` judges by: a number, or a share of the largest
-        contribution, "5%". None is 1.5 % of it.
+        contribution. None is 5 % of it.
     rng
         Seed of the sets that are drawn: a result depends on it, the prompt and the answer alone.
     batch_tokens
@@ -207,7 +209,11 @@ class PromptExplainer(Described):
     ) -> None:
         refuse_unknown(unknown, PromptExplainer)
         self._options = SamplingOptions(
-            max_calls=max_calls, tolerance=tolerance, rng=rng, batch_size=batch_size, retry=retry
+            max_calls=max_calls,
+            tolerance=_ACCURACY if tolerance is None else tolerance,
+            rng=rng,
+            batch_size=batch_size,
+            retry=retry,
         )
         self._max_calls = check_count("max_calls", max_calls)
         if not isinstance(fill, str):

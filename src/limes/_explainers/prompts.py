@@ -287,7 +287,18 @@ class Prompt:
         return made
 
     def filled(self, fill: str) -> Prompt:
-        """Return the prompt with ``fill`` in place of each part that is left out."""
+        """Return the prompt with a text in place of each part that is left out.
+
+        Parameters
+        ----------
+        fill
+            The text; "" leaves nothing.
+
+        Raises
+        ------
+        InputError
+            If it is no text.
+        """
         if not isinstance(fill, str):
             raise InputError(f"fill must be a text, got {fill!r}")
         return self._of(self.turns, fill)
@@ -301,10 +312,12 @@ class Prompt:
 
     @property
     def is_chat(self) -> bool:
+        """Whether it has messages."""
         return self.turns[0].facts is not None
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
+        """The parts that are explained, in their order."""
         units: list[Unit] = []
         group = -1
         for t, turn in enumerate(self.turns):
@@ -329,6 +342,7 @@ class Prompt:
 
     @cached_property
     def group_names(self) -> tuple[str, ...]:
+        """Names of the documents, or of the messages that are explained."""
         return tuple(
             piece.label for turn in self.turns for piece in turn.pieces if isinstance(piece, Document)
         )
@@ -341,7 +355,18 @@ class Prompt:
     # -- its texts -------------------------------------------------------------------------------------------
 
     def compose(self, z: Any) -> list[Any]:
-        """Return n prompts at rows z (n, d), 1 where a part is shown: texts, or lists of messages."""
+        """Return prompts of which some parts are shown.
+
+        Parameters
+        ----------
+        z
+            (n, d), 1 where a part is shown and 0 where it is left out.
+
+        Returns
+        -------
+        list
+            n texts, or n lists of messages of a chat.
+        """
         rows = np.asarray(z) > 0.5
         return [self._composed(row.tolist()) for row in rows]
 

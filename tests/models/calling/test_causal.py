@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import limes
+from internals import CausalModel
 from limes.exceptions import InputError
 
 torch = pytest.importorskip("torch")
@@ -179,8 +180,6 @@ def test_chats_go_through_the_template(network, tokenizer):
 
 
 def test_a_shared_beginning_is_read_once(network, tokenizer):
-    from limes.models._calling.causal import CausalModel
-
     model = CausalModel.of((network, tokenizer))
     beginning = "The same words for all of them, over and over. " * 4
     prompts = [model.read(f"{beginning}{i} and {'more ' * i}end") for i in range(30)]
@@ -195,8 +194,6 @@ def test_a_shared_beginning_is_read_once(network, tokenizer):
 
 
 def test_prompts_that_begin_otherwise_are_read_whole(network, tokenizer):
-    from limes.models._calling.causal import CausalModel
-
     model = CausalModel.of((network, tokenizer))
     prompts = [model.read(text) for text in ("a" * 40 + "b", "a" * 40 + "c", "another one", "a" * 40)]
     answer = model.answer("Yes")

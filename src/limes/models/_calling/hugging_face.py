@@ -49,7 +49,11 @@ _SPANS = (
     "'text'}) explains both texts",
 )
 _FILLED = "fills in masked words", "the probability of one word at a mask that the function adds"
-_WRITTEN = "writes texts", "the probability of one continuation"
+_WRITTEN = (
+    "writes texts",
+    "the probability of one continuation; limes.PromptExplainer explains causal language models by the parts "
+    "of their prompts",
+)
 _BOTH_TEXTS = "where CompositeExplainer(function, {'first': 'text', 'second': 'text'}) explains both"
 _FOLLOWS = "tells whether one text follows another", f"the probability that it does, {_BOTH_TEXTS}"
 _CHOICES = "compares several texts", f"the probability of one of two, {_BOTH_TEXTS}"
