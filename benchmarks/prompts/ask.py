@@ -33,7 +33,7 @@ def main(folder: str) -> None:
 
 
 def _asked(network: Any, tokenizer: Any, question: Question) -> dict[str, Any]:
-    """Log-probabilities of the answer; the sources that are shown are the bits of a position, the first last."""
+    """Log-probabilities of the answer; bit i from the right shows source 9 - i."""
     import torch
 
     subsets = [*product((0, 1), repeat=len(question.sources))]

@@ -15,6 +15,7 @@ def text(result: dict) -> str:
         [
             f"Machine: {result['machine']}. {result['seeds']} seeds; the truth is from all 1,024 subsets.",
             "\n".join([head, "|---" * 10 + "|", *lines]),
+            _speed(result["speed"]),
         ]
     )
 
@@ -27,6 +28,16 @@ def _lines(question: dict) -> list[str]:
         f"| {_share(its['leads of lasso'])} | {_share(question['leads of leaving one out'])} |"
         for its in question["by calls"]
     ]
+
+
+def _speed(speed: dict) -> str:
+    its, plain, one = speed["ways"]
+    return (
+        f"A prompt of {speed['tokens']:,} tokens, half of them in front of its {speed['sources']} sources, at "
+        f"{speed['calls']} calls: {its['CPU seconds']} s of CPU, {its['CPU seconds'] / plain['CPU seconds']:.2f} of "
+        f"as many passes over whole prompts; {its['megabytes']:.0f} MB, "
+        f"{its['megabytes'] / one['megabytes']:.2f} of one pass with as many tokens ({speed['machine']}, one thread)."
+    )
 
 
 def _share(share: float | None) -> str:

@@ -15,6 +15,7 @@ import limes
 from benchmarks.progress import say
 from benchmarks.prompts.ask import ANSWERS
 from benchmarks.prompts.questions import QUESTIONS, Question
+from benchmarks.prompts.speed import MEASURED
 from benchmarks.speed.run import machine
 
 CALLS, SEEDS = (32, 64, 128), 20
@@ -29,7 +30,8 @@ def measure(*, seeds: int = SEEDS, cases: str = "") -> dict[str, Any]:
         if cases in question.name:
             say(question.name)
             results.append(_measured(question, stored[question.name], seeds))
-    return {"machine": machine(), "seeds": seeds, "questions": results}
+    speed = json.loads(MEASURED.read_text("utf-8"))
+    return {"machine": machine(), "seeds": seeds, "questions": results, "speed": speed}
 
 
 def _measured(question: Question, stored: dict[str, Any], seeds: int) -> dict[str, Any]:

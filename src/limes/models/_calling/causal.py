@@ -30,6 +30,8 @@ PromptText: TypeAlias = str | list[dict[str, Any]]
 
 # Tokens of one pass, those that are kept of a shared beginning among them; processors have less to do at once
 _TOKENS, _TOKENS_ON_GPU = 4096, 2**15
+# Numbers of the logits of one pass, by those of its tokens in a layer; and at most
+_LOGITS, _MOST_LOGITS = 8, 2**28
 # A shorter beginning is not worth a pass of its own
 _SHORTEST_PREFIX = 16
 # Names of kept keys and values, the newest first
@@ -210,10 +212,18 @@ class CausalModel:
             start = 0
             while start < len(its):
                 stop = start + 1
-                while stop < len(its) and (stop + 1 - start) * len(its[stop]) <= self.room:
+                while stop < len(its) and self._fits(its[start : stop + 1], most):
                     stop += 1
                 yield its[start:stop], self._run(its[start:stop], kept, memory, most)
                 start = stop
+
+    def _fits(self, rows: Sequence[Tokens], most: int) -> bool:
+        """Whether rows, the longest of which is the last, and their logits fit into one pass."""
+        width = int(getattr(self.network.config, "hidden_size", 1024))
+        kept = len(_places(rows, 0, most)) if self._keeps_some else len(rows[-1])
+        logits = len(rows) * kept * int(getattr(self.network.config, "vocab_size", 1))
+        fit = logits <= min(_LOGITS * width * self.room, _MOST_LOGITS)
+        return fit and len(rows) * len(rows[-1]) <= self.room
 
     def _run(
         self, rows: Sequence[Tokens], prefix: Tokens, past: Any, most: int
@@ -228,9 +238,8 @@ class CausalModel:
         mask = torch.ones((len(new), len(prefix) + width), dtype=torch.long)
         for i, ids in enumerate(new):
             mask[i, len(prefix) + len(ids) :] = 0
-        # logits of all last tokens of all rows; those before a row's own are not read
-        first = max(0, min(map(len, new)) - most)
-        keep = np.arange(first, width)
+        # logits where any row has its last tokens; of these each reads its own
+        keep = _places(rows, len(prefix), most)
         options: dict[str, Any] = {"attention_mask": mask.to(device), **self._keep(keep)}
         if past is None:
             options["use_cache"] = False
@@ -241,12 +250,12 @@ class CausalModel:
         with evaluating(self.network), torch.inference_mode():
             logits = self.network(input_ids=x.to(device), **options).logits
         if logits.shape[1] != keep.size:
-            logits = logits[:, first:]
+            logits = logits[:, keep]
         self._count(len(new) * width)
 
         def reader(i: int) -> Callable[[Tokens], Scored]:
             def read(answer: Tokens) -> Scored:
-                last = len(new[i]) - first
+                last = int(np.searchsorted(keep, len(new[i])))
                 # GPUs of Apple have no doubles
                 its = logits[i, last - len(answer) : last].float().cpu().double().log_softmax(-1)
                 logs = its.gather(1, torch.tensor(answer)[:, None])[:, 0].numpy()
@@ -258,7 +267,7 @@ class CausalModel:
 
     def _keep(self, positions: Any) -> dict[str, Any]:
         """The option that makes a network compute logits at some positions alone, where it has one."""
-        if "logits_to_keep" not in self._parameters:
+        if not self._keeps_some:
             return {}
         torch = import_module("torch")
         return {"logits_to_keep": torch.tensor(positions, device=self.network.device)}
@@ -266,6 +275,10 @@ class CausalModel:
     @cached_property
     def _parameters(self) -> frozenset[str]:
         return frozenset(signature(self.network.forward).parameters)
+
+    @property
+    def _keeps_some(self) -> bool:
+        return "logits_to_keep" in self._parameters
 
     @property
     def _memory(self) -> str:
@@ -307,6 +320,13 @@ class Scored(NamedTuple):
 
     logs: Floats  # log-probabilities, (tokens,)
     likeliest: Tokens  # in the place of each
+
+
+def _places(rows: Sequence[Tokens], start: int, most: int) -> Any:
+    """Places, counted from ``start``, of the ``most`` last tokens of each row; those of all rows in order."""
+    ends = np.array([len(row) - start for row in rows])
+    places = np.unique(ends[:, None] - 1 - np.arange(most))
+    return places[places >= 0]
 
 
 def _memory_of(found: Any) -> Any:
