@@ -32,11 +32,12 @@ def _lines(question: dict) -> list[str]:
 
 def _speed(speed: dict) -> str:
     its, plain, one = speed["ways"]
+    seconds, memory = its["CPU seconds"], its["megabytes"]
     return (
         f"A prompt of {speed['tokens']:,} tokens, half of them in front of its {speed['sources']} sources, at "
-        f"{speed['calls']} calls: {its['CPU seconds']} s of CPU, {its['CPU seconds'] / plain['CPU seconds']:.2f} of "
-        f"as many passes over whole prompts; {its['megabytes']:.0f} MB, "
-        f"{its['megabytes'] / one['megabytes']:.2f} of one pass with as many tokens ({speed['machine']}, one thread)."
+        f"{speed['calls']} calls: {seconds} s of CPU, {seconds / plain['CPU seconds']:.2f} of as many passes "
+        f"over whole prompts; {memory:.0f} MB, {memory / one['megabytes']:.2f} of one pass with as many tokens "
+        f"({speed['machine']}, one thread)."
     )
 
 
