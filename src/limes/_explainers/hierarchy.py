@@ -6,26 +6,35 @@ shown, s = d - r hidden, and sets that are uniform given their size (``designs/_
     φ_j = mean + Σ_s within_s E[(z_j - r/d) f | s],    within_s = d / (r s),    Σ_j φ_j = f(all) - f(none).
 
 Sets have sizes of a law q, a quarter of it ∝ 1 / (r s), where all have the same weight below, the rest even,
-or, of words, which are many, ∝ (r s)²: there sets say most about a sum. They are independent: of a sum a set
-and its complement say the same. A readable model g of f, fitted to three quarters of the sets, has exact
-contributions γ_j, and the fourth quarter estimates the rest without bias; of all quarters in turn
+or, of words, which are many, ∝ (r s)²: there sets say most about a sum. Where sets are fewer than units, the
+quarter is left out. Sets are independent: of a sum a set and its complement say the same. A readable model g
+of f (``set_controls.py``), fitted to all parts of the sets but one, has exact contributions γ_j, and that
+part estimates the rest without bias; of all parts in turn
 
     ρ_j = (1/n) Σ_i within_s / q_s (z_ij - r_i/d) (f_i - g_i),           with variance σ_j².
 
-g is a ridge regression of f, or of its log odds, whichever leaves less, on how much is shown of each *node*:
-of a word; of a rectangle, and of all that contain it. Where units are about as many as calls, ρ is mostly
-noise, and γ alone is nearer to φ than γ + ρ. So
+Where units are about as many as calls, ρ is mostly noise, and γ alone is nearer to φ than γ + ρ. So
 
     φ_j ≈ γ_j + λ_j ρ_j,      λ_j = τ² / (τ² + σ_j²),      τ² = E (ρ_j² - σ_j²),
 
 (Stein 1956, Efron & Morris 1973). τ² is such that the mean of ρ_j² / (τ² + σ_j²) is 1 (Paule & Mandel 1982),
-and 0 where chance explains ρ; for it each quarter has its own ρ, which does not depend on its g. The error is
-at most λ_j σ_j + (1 - λ_j) τ. There τ² is estimated among units of like size, and its own error is added:
-intervals cover among units that look alike by the answers, not for one that is known to be large.
+and 0 where chance explains ρ; for it each quarter has its own ρ, which does not depend on its g. What g lacks
+is mostly in the units with the largest γ, as the product of three that no pair explains: the eight leading
+ones have their own τ², where sets are more than units. The error is at most λ_j σ_j + (1 - λ_j) τ. There τ²
+is estimated among units of like size, and its own error is added: intervals cover among units that look alike
+by the answers, not for one that is known to be large. What all together miss f(all) - f(none) by is shared by
+the units; the error of their sum is known thereby, and where it is larger than their errors explain, these
+are larger.
 
-Groups of units have sums of contributions, with errors of the same kind, from sums of ρ. A word that stands
-in several sentences is shared by these, to each place an equal part. What all together miss f(all) - f(none)
-by is shared by the units: units add up to groups, and groups to f(all) - f(none).
+Groups of units have sums of contributions, with errors of the same kind, from sums of ρ, if no set shows or
+hides a group as a whole, as of rectangles. Sentences have a share of the sets for themselves: they are the
+players of a game of their own, whose contributions Φ are estimated as those of units are, from sets of whole
+sentences; these sets train the g of words too. Words then share what Φ has more than the sum of their φ, in
+proportion to their mean squares φ² + error², so that a word that is known to add nothing has nothing of it
+(Owen 1977 has contributions that add up to those of groups by orders in which the units of a group stand
+together). A word that stands in several sentences is shared by these, to each place an equal part; a set of
+sentences shows the places in it, a set of words all places of a word. Units add up to groups, and groups to
+f(all) - f(none).
 
 Of an image the units are chosen: rectangles, of which those that matter by the answers so far are halved, at
 each of a few looks. All answers train g; ρ and σ come from the sets that are drawn after the last look.
@@ -41,35 +50,34 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from limes._arrays import Floats, Ints, Objects, are_probabilities, r_squared
-from limes._expectations.linked_words import LinkedWordsExpectation
+from limes._arrays import Floats, Ints, Objects, r_squared
 from limes._expectations.moments import REFUSED
+from limes._explainers.set_controls import Pair, pairs_of_states, set_control
+from limes._explainers.set_controls import ridge as _ridge
 from limes._explanation.attribution import Contributions
 from limes._explanation.view import SHAPLEY
-from limes._sampling.controls.control import evenly_spread
-from limes._sampling.least_squares import Tolerance
+from limes._sampling.least_squares import Tolerance, student_factors
 from limes._shapley.coalitions import exact_account
 from limes._shapley.exact import RowContributions
 from limes.designs._exchangeable import Coalitions, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._identity import Predict
-from limes.models.forms._base import Linear
-from limes.models.forms._linked import Linked
 
-# Parts of the sets: g is fitted without each in turn
+# Parts of the sets, each of which has its ρ for τ²
 _PARTS = 4
+# Numbers that are chosen so that g leaves least: a penalty and a share of each of four kinds
+_CHOSEN = 8
 # Share of the sets whose sizes have KernelSHAP's law; steps of the search for τ²
 _FLAT, _BISECTIONS = 0.25, 40
-# Calls without which errors would say little: 64, with those that check whether the model is a function
-FEWEST = 56
+# Sets of units, and of groups, without which no variance is known; and calls for both with none and all shown
+_LEAST_SETS, _LEAST_CALLS = 2, 6
 # Units among which τ² is estimated: of the largest, twice as many of each next size; the fewest that are
-# shrunk at all
-_ALIKE, _FEWEST_SHRUNK = 16, 8
-# Probabilities nearer to 0 or 1 would decide the fit of log odds
-_NEAREST = 1e-3
-# Penalties of the ridge, of nodes between 0 and 1, and the most rows that it is fitted to
-_PENALTIES = np.geomspace(1e-4, 1e3, 29)
-_MOST_FITTED = 2048
+# shrunk at all; and the leading ones, which have their τ² by themselves where sets are more than units
+_ALIKE, _FEWEST_SHRUNK, _LEADING = 5, 8, 8
+# Singular value of the shares of units in groups without which sums of groups determine no units
+_TOLD_APART = 0.1
+# Sets of groups: so many a group, and at least this share of all sets
+_SETS_A_GROUP, _LEAST_GROUPED = 3, 0.2
 # Sets from which the R² of a read form follows
 _SIMULATED = 4096
 # Features of which every subset is asked about, where the budget allows
@@ -92,6 +100,10 @@ class Partition(Protocol):
         """How much of each node is in each unit, (d, p), 1 in all together."""
 
     @property
+    def whole_groups(self) -> Ints | None:
+        """The group of each piece, (m,), where sets may show or hide whole groups, which have their game."""
+
+    @property
     def looks(self) -> int:
         """How often units are refined."""
 
@@ -108,26 +120,41 @@ class Words:
     """The words of a text, in sentences."""
 
     places: Floats  # how often each word is in each sentence, (d, g)
+    # the word and the sentence of each place, (m,); None: a piece is a word, all places together
+    pieces: tuple[Ints, Ints] | None = None
     looks, power = 0, 2
 
     @classmethod
     def of(cls, word: Ints, sentence: Ints) -> Words:
         """Words by the number of the word, 0 to d - 1, and of the sentence at each place."""
-        return cls(_members(word).T @ _members(sentence))
+        return cls(_members(word).T @ _members(sentence), (word, sentence))
 
     @property
     def of_pieces(self) -> Ints:
-        return np.arange(len(self.places))
+        return np.arange(len(self.places)) if self.pieces is None else self.pieces[0]
 
     @property
     def shares(self) -> Floats:
         return np.asarray(self.places / self.places.sum(axis=1, keepdims=True))
 
+    @cached_property
+    def whole_groups(self) -> Ints | None:
+        words, groups = self.places.shape
+        # sentences of the same words have no sums of their own
+        if not 1 < groups < words or np.linalg.matrix_rank(self.shares, tol=_TOLD_APART) < groups:
+            return None
+        if self.pieces is not None:
+            return self.pieces[1]
+        return self.places.argmax(axis=1) if ((self.places > 0).sum(axis=1) == 1).all() else None
+
     @property
     def nodes(self) -> Floats:
         # of a word, and of each of its places: all are shown or hidden together, so that one column has the
         # squares of them all
-        return np.diag(np.sqrt(1.0 + self.places.sum(axis=1)))
+        words = np.diag(np.sqrt(1.0 + self.places.sum(axis=1)))
+        if self.whole_groups is None:
+            return words
+        return np.concatenate([words, self.shares / np.sqrt(self.shares.sum(axis=0))], axis=1)
 
     def refined(self, sizes: Floats, count: int) -> Self:  # noqa: ARG002 - all words are units
         return self
@@ -146,7 +173,7 @@ class Rectangles:
     places: Ints  # of the smallest rectangles, (m,), as ``rectangles`` numbers them
     pixels: Ints  # of each of these, (m,)
     depths: Ints  # how often the image was halved down to the unit of each, (m,)
-    looks, power = 4, 0
+    looks, power, whole_groups = 4, 0, None
 
     @classmethod
     def of(cls, places: Ints, pixels: Ints) -> Rectangles:
@@ -250,6 +277,8 @@ class LevelAccount(NamedTuple):
     fidelity: Floats  # R² of base + Σ_j φ_j z_j, where sets have Shapley's weights, (k,)
     fidelity_errors: Floats
     is_exact: bool
+    # the strongest of each output, where sets of units were asked about
+    pairs: tuple[tuple[Pair, ...], ...] = ()
 
 
 def exact_levels(
@@ -306,17 +335,17 @@ def account_of(
 ) -> LevelAccount:
     """Contributions by ``calls`` answers (n, k) of ``ask`` to pieces (n, m); ``whole`` (k,) is one of them.
 
-    ``ask`` knows that one.
-
-    InputError where calls are too few.
+    ``ask`` knows that one. InputError where calls are too few.
     """
     pieces, d = units.of_pieces.size, int(units.of_pieces.max()) + 1
-    if pieces == 1 or (is_function and pieces <= _ENUMERATED and 1 << pieces <= calls):
-        return _enumerated(ask, units.refined(np.ones(d), pieces))
-    if calls < FEWEST:
+    if (pieces if units.looks else d) <= _ENUMERATED:
+        finest = units.refined(np.ones(d), pieces)
+        if len(finest.shares) == 1 or (is_function and _states(finest) <= calls):
+            return _enumerated(ask, finest)
+    if calls < _LEAST_CALLS:
         raise InputError(
-            f"max_calls leaves {calls:,} calls for contributions at two levels, which need {FEWEST}: raise "
-            f"it by {FEWEST - calls}"
+            f"max_calls leaves {calls:,} calls for contributions at two levels, which need {_LEAST_CALLS}: "
+            f"raise it by {_LEAST_CALLS - calls}"
         )
     none = ask(np.zeros((1, pieces)))[0]
     shown, f = np.stack([np.zeros(pieces), np.ones(pieces)]), np.stack([none, whole])
@@ -329,8 +358,34 @@ def account_of(
         sizes = np.abs(units.nodes @ slopes).max(axis=1)
         units = units.refined(sizes, d + (most - d) // (units.looks - i))
         d = len(units.shares)
-    z, weights = _sets(rng, calls, d, units.power)
-    return _account(units, _unit_shares(shown, units), f, z, ask(z[:, units.of_pieces]), weights)
+    grouped = _sets_of_groups(units, calls)
+    z, weights = _sets(rng, calls - grouped, d, units.power)
+    sets = _Sets(_unit_shares(shown, units), f, z, ask(z[:, units.of_pieces]), weights)
+    if not grouped:
+        return _account(units, sets, None)
+    ends = np.array([[0.0], [1.0]]) * np.ones(units.shares.shape[1])
+    z, weights = _sets(rng, grouped, ends.shape[1], units.power)
+    f = ask(z[:, units.whole_groups])
+    return _account(units, sets, _Sets(ends, sets.earlier_f[:2], z, f, weights))
+
+
+def _sets_of_groups(units: Partition, calls: int) -> int:
+    """How many of the calls show or hide whole groups."""
+    if units.whole_groups is None or calls < 2 * _LEAST_SETS:
+        return 0
+    d, groups = units.shares.shape
+    wanted = max(_SETS_A_GROUP * groups, int(_LEAST_GROUPED * calls))
+    # where units are many more than sets, little is known of them but their sums
+    most = int(calls * d / (d + calls))
+    return min(max(_LEAST_SETS, min(wanted, most)), calls - _LEAST_SETS)
+
+
+def _states(units: Partition) -> int:
+    """All sets of units, and of groups, more than can be asked about if units are many."""
+    d, groups = len(units.shares), units.shares.shape[1]
+    if d > _ENUMERATED:
+        return np.iinfo(np.int64).max
+    return (1 << d) + (0 if units.whole_groups is None else (1 << groups) - 2)
 
 
 def _enumerated(ask: Predict, units: Partition) -> LevelAccount:
@@ -340,6 +395,13 @@ def _enumerated(ask: Predict, units: Partition) -> LevelAccount:
     z, _, weights = states
     f = ask(z[:, units.of_pieces])
     values = weights @ f
+    if units.whole_groups is not None:
+        of_groups = ExchangeableDesign(Coalitions.of(units.shares.shape[1])).states(1 << d)
+        assert of_groups is not None  # noqa: S101 - there are fewer than units
+        wanted = of_groups[2] @ ask(of_groups[0][:, units.whole_groups])
+        for k in range(f.shape[1]):
+            spread = _spread(units.shares, values[:, k] ** 2)
+            values[:, k] = _with_sums(values[:, k], wanted[:, k], units.shares, spread)
     sums = units.shares.T @ values
     fidelity = np.ones(f.shape[1])
     inside = (z.sum(axis=1) > 0) & (z.sum(axis=1) < d)
@@ -349,7 +411,16 @@ def _enumerated(ask: Predict, units: Partition) -> LevelAccount:
         fidelity, _ = _fidelity(f[inside], f[0] + z[inside] @ values, 1.0 / (kept * (d - kept) * of_size))
     zero = np.zeros_like(values)
     return LevelAccount(
-        units, f[0], values, zero, sums, np.zeros_like(sums), fidelity, np.zeros_like(fidelity), True
+        units,
+        f[0],
+        values,
+        zero,
+        sums,
+        np.zeros_like(sums),
+        fidelity,
+        np.zeros_like(fidelity),
+        is_exact=True,
+        pairs=pairs_of_states(z, f),
     )
 
 
@@ -361,7 +432,9 @@ def _sets(rng: np.random.Generator, count: int, d: int, power: int) -> tuple[Flo
     hidden = np.arange(1.0, d)
     pairs = hidden * (d - hidden)
     most, few = pairs**power, 1.0 / pairs
-    law = (1.0 - _FLAT) * most / most.sum() + _FLAT * few / few.sum()
+    # nearly all or nearly none shown say little where sets are fewer than units
+    flat = _FLAT * float(np.clip(2.0 * count / d - 1.0, 0.0, 1.0))
+    law = (1.0 - flat) * most / most.sum() + flat * few / few.sum()
     # sizes are spread evenly over their law
     levels = (np.arange(count) + rng.random()) / count
     size = rng.permutation(np.minimum(np.searchsorted(np.cumsum(law), levels, side="right"), d - 2))
@@ -381,88 +454,110 @@ def _unit_shares(shown: Floats, units: Partition) -> Floats:
 # -- estimates -----------------------------------------------------------------------------------------------
 
 
-def _account(
-    units: Partition, earlier: Floats, earlier_f: Floats, z: Floats, f: Floats, weights: Floats
-) -> LevelAccount:
-    """The account by fresh sets z (n, d) with answers f (n, k), and by earlier sets (m, d).
+class _Sets(NamedTuple):
+    """Sets of d units, or groups, with answers to k outputs; the first two earlier rows are none and all."""
 
-    The first two earlier rows are nothing and all.
-    """
-    none, whole = earlier_f[:2]
-    gamma, rest = _best_control(units.nodes, earlier, earlier_f, z, f)
-    influence = weights[:, None] * (z - z.mean(axis=1, keepdims=True))
-    rho, variance = _mean_and_variance(influence, rest)
-    share = _shares_of_rest(*_of_parts(influence, rest), variance)
-    values = gamma + share * rho
-    values += (whole - none - values.sum(axis=0)) / len(values)
-    sums = units.shares.T @ values
-    errors, sum_errors = np.empty(values.shape), np.empty(sums.shape)
-    for k in range(none.size):
-        for numbers, its, parts in ((values, errors, np.eye(len(values))), (sums, sum_errors, units.shares)):
-            its[:, k] = _errors(numbers[:, k], parts, influence, rest[:, k : k + 1], share[:, k : k + 1])
+    earlier: Floats  # (m, d)
+    earlier_f: Floats  # (m, k)
+    z: Floats  # (n, d)
+    f: Floats  # (n, k)
+    weights: Floats  # within_s / q_s, (n,)
+
+
+@dataclass(frozen=True, eq=False)
+class _Estimate:
+    """Contributions (d, k) by one law of sets, and what their errors follow from."""
+
+    values: Floats
+    pairs: tuple[tuple[Pair, ...], ...]
+    influence: Floats  # (n, d)
+    rest: Floats  # (n, k)
+    share: Floats  # λ, (d, k)
+    missed: Floats  # what was shared so that values add up, (k,)
+
+    @classmethod
+    def of(cls, nodes: Floats, its: _Sets) -> _Estimate:
+        none, whole = its.earlier_f[:2]
+        control = set_control(nodes, its.earlier, its.earlier_f, its.z, its.f)
+        influence = its.weights[:, None] * (its.z - its.z.mean(axis=1, keepdims=True))
+        rho, variance = _mean_and_variance(influence, control.rest)
+        share = _shares_of_rest(*_of_parts(influence, control.rest), variance)
+        if len(its.z) > len(rho) >= _FEWEST_SHRUNK:
+            share = np.maximum(share, _shares_of_leading(control.gamma, rho, variance))
+        values = control.gamma + share * rho
+        missed = whole - none - values.sum(axis=0)
+        values = values + missed / len(values)
+        return cls(values, control.pairs, influence, control.rest, share, missed)
+
+    def errors(self, parts: Floats | None = None) -> Floats:
+        """Errors (d, k) of values, or of sums of them, (g, k), by parts (d, g)."""
+        each = self._errors(np.eye(len(self.values)))
+        # the error of the sum of all is known: where it is larger than what all errors explain, each may have
+        # its part of it
+        unexplained = np.maximum(self.missed**2 - (each**2).sum(axis=0), 0.0) / len(each)
+        if parts is None:
+            return np.asarray(np.sqrt(each**2 + unexplained))
+        squares = (parts**2).sum(axis=0)[:, None]
+        return np.asarray(np.sqrt(self._errors(parts) ** 2 + squares * unexplained))
+
+    def _errors(self, parts: Floats) -> Floats:
+        sums, errors = parts.T @ self.values, np.empty((parts.shape[1], self.values.shape[1]))
+        for k in range(sums.shape[1]):
+            rest, share = self.rest[:, k : k + 1], self.share[:, k : k + 1]
+            errors[:, k] = _errors(sums[:, k], parts, self.influence, rest, share)
+        return errors
+
+
+def _account(units: Partition, sets: _Sets, grouped: _Sets | None) -> LevelAccount:
+    """The account by sets of units, and of groups, where there are some."""
+    none, shares = sets.earlier_f[0], units.shares
+    if grouped is None:
+        its = _Estimate.of(units.nodes, sets)
+        values, errors, sum_errors = its.values, its.errors(), its.errors(shares)
+    else:
+        coarse = _Estimate.of(np.eye(shares.shape[1]), grouped)
+        # sets of groups train the control of units
+        earlier = np.concatenate([sets.earlier, _unit_shares(grouped.z[:, units.whole_groups], units)])
+        earlier_f = np.concatenate([sets.earlier_f, grouped.f])
+        its = _Estimate.of(units.nodes, sets._replace(earlier=earlier, earlier_f=earlier_f))
+        sum_errors, own = coarse.errors(), its.errors()
+        values, errors = np.empty(its.values.shape), np.empty(its.values.shape)
+        for k in range(none.size):
+            spread = _spread(shares, its.values[:, k] ** 2 + own[:, k] ** 2)
+            values[:, k] = _with_sums(its.values[:, k], coarse.values[:, k], shares, spread)
+            within = np.eye(len(values)) - spread @ shares.T
+            errors[:, k] = np.hypot(its.errors(within)[:, k], np.sqrt(spread**2 @ sum_errors[:, k] ** 2))
     # within_s / q_s ∝ 1 / (r s q_s): Shapley's weights of sets over the law by which they were drawn
-    fidelity, fidelity_errors = _fidelity(f, none + z @ values, weights)
+    fidelity, fidelity_errors = _fidelity(sets.f, none + sets.z @ values, sets.weights)
+    sums = shares.T @ values
     return LevelAccount(
-        units, none, values, errors, sums, sum_errors, fidelity, fidelity_errors, is_exact=False
+        units,
+        none,
+        values,
+        errors,
+        sums,
+        sum_errors,
+        fidelity,
+        fidelity_errors,
+        is_exact=False,
+        pairs=its.pairs,
     )
 
 
-def _best_control(
-    nodes: Floats, earlier: Floats, earlier_f: Floats, z: Floats, f: Floats
-) -> tuple[Floats, Floats]:
-    """γ (d, k), and what g leaves of the answers (n, k), of the link that leaves least of each output."""
-    gamma, rest = _control(nodes, earlier, earlier_f, z, f, is_logistic=False)
-    if not are_probabilities(np.concatenate([earlier_f, f]), add_up=False):
-        return gamma, rest
-    try:
-        other, its = _control(nodes, earlier, earlier_f, z, f, is_logistic=True)
-    except REFUSED:  # contributions to these probabilities have no exact sum
-        return gamma, rest
-    better = (its**2).sum(axis=0) < (rest**2).sum(axis=0)
-    return np.where(better, other, gamma), np.where(better, its, rest)
+def _spread(shares: Floats, squares: Floats) -> Floats:
+    """What each unit has of what a group has more than its units, (d, g), by expected squares (d,).
+
+    A unit that is known to add nothing has nothing of it.
+    """
+    weighted = (squares + 1e-12 * max(float(squares.max()), np.finfo(np.float64).tiny))[:, None] * shares
+    return np.linalg.lstsq(shares.T @ weighted, weighted.T, rcond=None)[0].T
 
 
-def _control(
-    nodes: Floats, earlier: Floats, earlier_f: Floats, z: Floats, f: Floats, *, is_logistic: bool
-) -> tuple[Floats, Floats]:
-    from scipy.special import expit, logit
-
-    def linked(answers: Floats) -> Floats:
-        return np.asarray(logit(np.clip(answers, _NEAREST, 1.0 - _NEAREST))) if is_logistic else answers
-
-    part, d = np.arange(len(z)) % _PARTS, z.shape[1]
-    gamma, rest = np.zeros((d, f.shape[1])), np.empty(f.shape)
-    for k in range(_PARTS):
-        out = part == k
-        rows, answers = np.concatenate([earlier, z[~out]]), np.concatenate([earlier_f, f[~out]])
-        slopes, level = _ridge(rows @ nodes, linked(answers))
-        coef = nodes @ slopes
-        margin = level + z[out] @ coef
-        rest[out] = f[out] - (expit(margin) if is_logistic else margin)
-        if is_logistic:
-            form = Linked(Linear(coef, level), "logistic")
-            coef = exact_account(LinkedWordsExpectation(form), form.predict, d).values[0]
-        gamma += coef / _PARTS
-    return gamma, rest
-
-
-def _ridge(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Coefficients (p, k) and levels (k,) of ridge regressions, by the penalty of the largest likelihood."""
-    some = evenly_spread(len(x), _MOST_FITTED)
-    x, y = x[some], y[some]
-    center, level, n = x.mean(axis=0), y.mean(axis=0), len(x)
-    left, sizes, right = np.linalg.svd(x - center, full_matrices=False)
-    squares, target = sizes**2, left.T @ (y - level)
-    total = np.maximum(((y - level) ** 2).sum(axis=0), np.finfo(np.float64).tiny)
-    rest = np.maximum(total - (target**2).sum(axis=0), 0.0)
-    scores = []
-    for penalty in _PENALTIES:
-        fit = (target**2 / (squares + penalty)[:, None]).sum(axis=0) + rest / penalty
-        logs = np.log(squares + penalty).sum() + (n - squares.size) * np.log(penalty)
-        scores.append(n * np.log(np.maximum(fit, np.finfo(np.float64).tiny)) + logs)
-    penalties = _PENALTIES[np.argmin(scores, axis=0)]
-    coef = right.T @ (sizes[:, None] * target / (squares[:, None] + penalties))
-    return coef, level - center @ coef
+def _with_sums(values: Floats, sums: Floats, shares: Floats, spread: Floats) -> Floats:
+    """Values (d,) that add up to ``sums`` (g,) of groups."""
+    moved = values + spread @ (sums - shares.T @ values)
+    # what rounding leaves, to all alike
+    return np.asarray(moved + np.linalg.lstsq(shares.T, sums - shares.T @ moved, rcond=None)[0])
 
 
 def _mean_and_variance(influence: Floats, rest: Floats) -> tuple[Floats, Floats]:
@@ -474,7 +569,8 @@ def _mean_and_variance(influence: Floats, rest: Floats) -> tuple[Floats, Floats]
 
 def _of_parts(influence: Floats, rest: Floats) -> tuple[Floats, Floats]:
     """The same of each part's sets, (parts, d, k): they do not depend on the g whose rest they estimate."""
-    pairs = [_mean_and_variance(influence[i::_PARTS], rest[i::_PARTS]) for i in range(_PARTS)]
+    count = max(1, min(_PARTS, len(rest) // _LEAST_SETS))
+    pairs = [_mean_and_variance(influence[i::count], rest[i::count]) for i in range(count)]
     means, variances = map(np.stack, zip(*pairs, strict=True))
     return means, variances
 
@@ -483,20 +579,45 @@ def _shares_of_rest(means: Floats, variances: Floats, variance: Floats) -> Float
     """λ_j (d, k), from estimates of each part (parts, d, k) and variances σ_j² (d, k) of all together."""
     if len(variance) < _FEWEST_SHRUNK:
         return np.ones(variance.shape)
-    tiny = np.finfo(np.float64).tiny
     # two standard errors of the mean where the rest is noise alone
     most = 1.0 + 2.0 * np.sqrt(2.0 / (len(means) * len(variance)))
-    low, high = np.zeros(variance.shape[1]), (means**2).sum(axis=(0, 1))
+    between = _variance_between(means, variances, most)
+    return np.asarray(between / np.maximum(between + variance, np.finfo(np.float64).tiny))
+
+
+def _shares_of_leading(gamma: Floats, rho: Floats, variance: Floats) -> Floats:
+    """λ_j (d, k) of the units with the largest γ_j, 0 of all others.
+
+    What g lacks of a model, as products of three, is in these.
+    """
+    leading = np.argsort(-np.abs(gamma), axis=0, kind="stable")[:_LEADING]
+    means, variances = (np.take_along_axis(its, leading, axis=0) for its in (rho, variance))
+    between = _variance_between(means[None], variances[None], 1.0)
+    share = np.zeros(gamma.shape)
+    np.put_along_axis(
+        share, leading, between / np.maximum(between + variances, np.finfo(np.float64).tiny), axis=0
+    )
+    return share
+
+
+def _variance_between(means: Floats, variances: Floats, most: float) -> Floats:
+    """τ² (k,) with which means (parts, d, k) have squares of ``most`` times their variance."""
+    tiny = np.finfo(np.float64).tiny
+    low, high = np.zeros(means.shape[2]), (means**2).sum(axis=(0, 1))
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         is_more = (means**2 / np.maximum(middle + variances, tiny)).mean(axis=(0, 1)) > most
         low, high = np.where(is_more, middle, low), np.where(is_more, high, middle)
-    return np.asarray(low / np.maximum(low + variance, tiny))
+    return low
 
 
 def _errors(values: Floats, parts: Floats, influence: Floats, rest: Floats, share: Floats) -> Floats:
     """Errors, (g,), of sums ``parts`` (d, g) of γ_j + λ_j ρ_j; rest (n, 1), share (d, 1)."""
     noise = np.sqrt(_mean_and_variance(influence @ (share * parts), rest)[1][:, 0])
+    # penalties and shares of g were chosen by the same rest
+    n = len(rest)
+    freedom = max(n - 1 - _CHOSEN, (n - 1) / 2.0)
+    noise = noise * np.sqrt((n - 1) / freedom) * student_factors(np.array(freedom))
     means, variances = (its[..., 0] for its in _of_parts(influence @ ((1.0 - share) * parts), rest))
     excess, squares = (means**2 - variances).mean(axis=0), (variances**2).mean(axis=0) / len(means)
     order, start, size, unseen = np.argsort(-np.abs(values), kind="stable"), 0, _ALIKE, np.empty(values.size)
@@ -504,10 +625,12 @@ def _errors(values: Floats, parts: Floats, influence: Floats, rest: Floats, shar
         stop = start + size if values.size - start >= 3 * size else values.size
         alike = order[start:stop]
         own_error = np.sqrt(2.0 * squares[alike].mean() / alike.size)
+        if not start:  # the largest are least alike
+            own_error *= 2.0
         unseen[alike] = np.sqrt(max(excess[alike].mean(), 0.0) + own_error)
         start, size = stop, 2 * size
     # both may have the same sign, as g and ρ come from the same sets
-    return noise + unseen
+    return np.asarray(noise + unseen)
 
 
 def _fidelity(f: Floats, surrogate: Floats, weights: Floats) -> tuple[Floats, Floats]:

@@ -392,6 +392,10 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         """The units of an account at two levels, where one is asked for."""
         return None
 
+    def _asked_units(self, item: Item, units: Any, model: BoundInput) -> tuple[Predict, Partition]:  # noqa: ARG002
+        """What answers to sets of pieces, and the units that consist of these."""
+        return model.ask, units
+
     def _at_levels(self, item: Item, units: Any) -> tuple[InputPiece, InputPiece]:
         """The input with its units as features, and with their groups."""
         raise NotImplementedError
@@ -497,14 +501,15 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         _, design, model = self._bound(item, np.ones(item.size, dtype=np.bool_))
         predictions = model.ask(design.at_instance[None]) if model.whole is None else model.whole
         read_predict = None if options.method == "sampled" else model.read_predict
+        asked, units = self._asked_units(item, units, replace(model, ask=read_predict or model.ask))
         rng = np.random.default_rng(streams(sampling.seed, fingerprint(design.at_instance), 1)[0])
         unfinished = self._unfinished.take(item.key)
         if unfinished is not None and answers_alike(unfinished[1], predictions, model.spread):
             calls, before = unfinished[0]
             tally.add(before)
         else:
-            calls = calls_of(read_predict or model.ask, sampling, model)
-            calls.keep(design.at_instance[None], predictions)
+            calls = calls_of(asked, sampling, model)
+            calls.keep(np.ones((1, units.of_pieces.size)), predictions)
         most = sampling.max_calls if read_predict else model.budget(options).states
         ask, whole = calls.one_pass(calls), predictions.reshape(-1)
         try:

@@ -267,6 +267,14 @@ class TextExplainer(MaskedExplainer[Document]):
     def _units(self, item: Document) -> Words | None:
         return Words.of(item.word, _sentences_of(item)) if self._hierarchy else None
 
+    def _asked_units(self, item: Document, units: Any, model: BoundInput) -> tuple[Predict, Words]:
+        # what was read knows words, and no places
+        if not isinstance(model.ask, ModelCaller):
+            return model.ask, Words(units.places)
+        places = replace(item, word=np.arange(len(item.word)), names=item.occurrences, unused=None)
+        decode = lambda z: self._text_model.encode(places.texts(z))  # noqa: E731 - as ModelCaller takes it
+        return replace(model.ask, decode=decode, typical=None), units
+
     def _at_levels(self, item: Document, units: Any) -> tuple[Document, Document]:  # noqa: ARG002 - all words
         return item, item.merged(_sentences_of(item))
 

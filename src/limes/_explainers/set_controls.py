@@ -1,0 +1,339 @@
+r"""Readable models g of answers to few sets of units, with exact contributions.
+
+A set is z in {0, 1}^d, x_j = 2 z_j - 1. Candidates, each fitted to all parts of the sets but one in turn:
+
+*Ridge*: g = b + Σ_p c_p (z · node_p), by the penalty of the largest likelihood. A node is a sum of units: a
+unit by itself, or what a group or a rectangle has of them.
+
+*Logistic ridge* of probabilities: the same of log odds. Its contributions are those of σ(b + a · z), by
+quadrature (``linked_words.py``).
+
+*All pairs*: a Gaussian process with the covariance of the ridge, and of independent coefficients of all
+products x_i x_j, i < j. Both variances and the noise maximise the likelihood. Many small interactions are no
+noise to it.
+
+*LASSO* (Tibshirani 1996) of the nodes, and of them with the products x_i x_j of leading units: few units
+matter, and some of these together. Of each penalty there is also the mean of the LASSO and of least squares
+on what it chose (the relaxed LASSO of Meinshausen 2007). Leading are the units that the LASSO without
+products has first. They are chosen without the held-out part, as all that is fitted.
+
+x_i x_j is the same where all units are shown as where none is, and treats i and j alike, so that it adds
+nothing to any contribution: z_i z_j gives a half to each. Its coefficient c says what both have together that
+neither has alone: 4c = f(ij) - f(i) - f(j) + f(none), > 0 where one needs the other, < 0 where one repeats
+the other.
+
+g is the convex combination of the candidates (Wolpert 1992), of each with its best penalty, that leaves least
+of the held-out answers. Each answer is compared with the g that was fitted without its part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from limes._arrays import Floats, Ints, are_probabilities
+from limes._expectations.linked_words import LinkedWordsExpectation
+from limes._expectations.moments import REFUSED
+from limes._sampling.controls.control import evenly_spread
+from limes._shapley.coalitions import exact_account
+from limes.models.forms._base import Linear
+from limes.models.forms._linked import Linked
+
+# Parts of up to so many sets, and of more
+_PARTS, _FEW, _FEWER_PARTS = 8, 300, 4
+# Probabilities nearer to 0 or 1 would decide the fit of log odds
+_NEAREST = 1e-3
+# Penalties of the ridge, of nodes between 0 and 1, and the most rows that models are fitted to
+_PENALTIES = np.geomspace(1e-4, 1e3, 29)
+_MOST_FITTED, _MOST_OF_PAIRS = 2048, 512
+# Variances of all products together as shares of that of all slopes, and of the noise
+_RATIOS, _NOISES = (0.0, 0.05, 0.2, 1.0), np.geomspace(1e-4, 3.0, 10)
+# Penalties of the LASSO as shares of the least that leaves nothing; steps; units whose products it has
+_SHARES, _STEPS, _LEADING = np.geomspace(0.7, 3e-3, 12), 120, 10
+# Pairs that are told, which as many fits have as held-out parts would by more than chance
+_TOLD, _STABLE = 5, 0.75
+
+_TINY = np.finfo(np.float64).tiny
+
+# Two units, and what both have together that neither has alone
+Pair = tuple[int, int, float]
+
+
+class SetControl(NamedTuple):
+    """g of d units and k outputs at n sets."""
+
+    gamma: Floats  # its contributions, (d, k): means over the fits without each part
+    rest: Floats  # answers less those of the g that does not know them, (n, k)
+    pairs: tuple[tuple[Pair, ...], ...]  # the strongest of each output
+
+
+class _Fits(NamedTuple):
+    """Models of one kind, by their penalties: a of them."""
+
+    gamma: Floats  # (a, d, k)
+    answers: Floats  # at held-out sets, (a, n, k)
+    pairs: list[tuple[Ints, Floats]] | None = None  # of each output: units (q, 2), coefficients (a, q)
+
+
+@dataclass(frozen=True, eq=False)
+class _Training:
+    """Rows of units (m, d) with answers (m, k), held-out rows, and nodes (d, p)."""
+
+    rows: Floats
+    answers: Floats
+    held: Floats
+    nodes: Floats
+
+    def thinned(self, most: int) -> tuple[Floats, Floats]:
+        some = evenly_spread(len(self.rows), most)
+        return self.rows[some], self.answers[some]
+
+
+def set_control(nodes: Floats, earlier: Floats, earlier_f: Floats, z: Floats, f: Floats) -> SetControl:
+    """The model g by sets z (n, d) with answers f (n, k), and earlier rows (m, d), in all of its fits."""
+    count = min(_PARTS if len(z) <= _FEW else _FEWER_PARTS, len(z))
+    part = np.arange(len(z)) % count
+    kinds: dict[str, Callable[[_Training], _Fits]] = {
+        "ridge": _ridges,
+        "all pairs": _AllPairs(),
+        "lasso": _lassos,
+        "leading pairs": _lassos_with_pairs,
+    }
+    if are_probabilities(np.concatenate([earlier_f, f]), add_up=False):
+        kinds["logistic"] = _logistic
+    fits: dict[str, list[_Fits]] = {name: [] for name in kinds}
+    for k in range(count):
+        out = part == k
+        rows, answers = np.concatenate([earlier, z[~out]]), np.concatenate([earlier_f, f[~out]])
+        training = _Training(rows, answers, z[out], nodes)
+        for name in list(kinds):
+            try:
+                fits[name].append(kinds[name](training))
+            except REFUSED:  # contributions to these probabilities have no exact sum
+                del kinds[name], fits[name]
+    return _combined(fits, part, f)
+
+
+def pairs_of_states(z: Floats, f: Floats) -> tuple[tuple[Pair, ...], ...]:
+    """The strongest pairs of each output, by answers (2^d, k) to all sets (2^d, d).
+
+    The mean over sets of the others of f(ij) - f(i) - f(j) + f(none) (Banzhaf's interaction).
+    """
+    i, j = np.triu_indices(z.shape[1], 1)
+    x = 2.0 * z - 1.0
+    sizes = 4.0 * (x[:, i] * x[:, j]).T @ f / len(z)  # (pairs, k)
+    # sums of answers that cancel are no pairs
+    rounding = 1e-12 * np.abs(f).max(axis=0)
+    told = []
+    for its, least in zip(sizes.T, rounding, strict=True):
+        order = np.argsort(-np.abs(its), kind="stable")[:_TOLD]
+        told.append(tuple((int(i[p]), int(j[p]), float(its[p])) for p in order if abs(its[p]) > least))
+    return tuple(told)
+
+
+def _combined(fits: dict[str, list[_Fits]], part: Ints, f: Floats) -> SetControl:
+    """The best penalty of each kind, and the best convex combination of kinds, of each output."""
+    gammas, predicted, pairs = [], [], []
+    for name, each in fits.items():
+        answers = np.empty((len(each[0].answers), *f.shape))
+        for k, fit in enumerate(each):
+            answers[:, part == k] = fit.answers
+        best = ((f - answers) ** 2).sum(axis=1).argmin(axis=0)
+        outputs = np.arange(f.shape[1])
+        gammas.append(np.mean([fit.gamma[best, :, outputs] for fit in each], axis=0).T)
+        predicted.append(answers[best, :, outputs].T)
+        if name == "leading pairs":
+            pairs = [_told([fit.pairs[o] for fit in each if fit.pairs], int(best[o])) for o in outputs]
+    gamma, rest = np.empty(gammas[0].shape), np.empty(f.shape)
+    names = list(fits)
+    for o in range(f.shape[1]):
+        share = _convex(np.stack([its[:, o] for its in predicted], axis=1), f[:, o])
+        gamma[:, o] = sum(s * its[:, o] for s, its in zip(share, gammas, strict=True))
+        rest[:, o] = f[:, o] - sum(s * its[:, o] for s, its in zip(share, predicted, strict=True))
+        if not share[names.index("leading pairs")]:  # others predict no worse without them
+            pairs[o] = ()
+    return SetControl(gamma, rest, tuple(pairs))
+
+
+def _convex(x: Floats, y: Floats) -> Floats:
+    """Weights w >= 0 with sum 1 of the least |x w - y|."""
+    from scipy.optimize import nnls
+
+    scale = max(float(np.abs(y).max()), float(np.abs(x).max()), _TINY)
+    # a row that is as large as all others together, a thousand times, makes the sum 1
+    heavy = 1e3 * np.sqrt(len(y))
+    weights, _ = nnls(np.vstack([x / scale, np.full(x.shape[1], heavy)]), np.append(y / scale, heavy))
+    return np.asarray(weights / weights.sum())
+
+
+def _told(each: list[tuple[Ints, Floats]], penalty: int) -> tuple[Pair, ...]:
+    """Pairs that most fits chose, with the mean of their coefficients."""
+    found: dict[tuple[int, int], list[float]] = {}
+    for units, coef in each:
+        for (i, j), c in zip(units.tolist(), coef[penalty].tolist(), strict=True):
+            if c:
+                found.setdefault((min(i, j), max(i, j)), []).append(c)
+    often = {pair: its for pair, its in found.items() if len(its) >= _STABLE * len(each)}
+    pairs = [(*pair, 4.0 * float(np.sum(its)) / len(each)) for pair, its in often.items()]
+    return tuple(sorted(pairs, key=lambda pair: (-abs(pair[2]), pair))[:_TOLD])
+
+
+# -- kinds ---------------------------------------------------------------------------------------------------
+
+
+def ridge(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Coefficients (p, k) and levels (k,) of ridge regressions, by the penalty of the largest likelihood."""
+    some = evenly_spread(len(x), _MOST_FITTED)
+    x, y = x[some], y[some]
+    center, level, n = x.mean(axis=0), y.mean(axis=0), len(x)
+    left, sizes, right = np.linalg.svd(x - center, full_matrices=False)
+    squares, target = sizes**2, left.T @ (y - level)
+    total = np.maximum(((y - level) ** 2).sum(axis=0), _TINY)
+    rest = np.maximum(total - (target**2).sum(axis=0), 0.0)
+    scores = []
+    for penalty in _PENALTIES:
+        fit = (target**2 / (squares + penalty)[:, None]).sum(axis=0) + rest / penalty
+        logs = np.log(squares + penalty).sum() + (n - squares.size) * np.log(penalty)
+        scores.append(n * np.log(np.maximum(fit, _TINY)) + logs)
+    penalties = _PENALTIES[np.argmin(scores, axis=0)]
+    coef = right.T @ (sizes[:, None] * target / (squares[:, None] + penalties))
+    return coef, level - center @ coef
+
+
+def _ridges(its: _Training) -> _Fits:
+    slopes, level = ridge(its.rows @ its.nodes, its.answers)
+    coef = its.nodes @ slopes
+    return _Fits(coef[None], (level + its.held @ coef)[None])
+
+
+def _logistic(its: _Training) -> _Fits:
+    from scipy.special import expit, logit
+
+    odds = np.asarray(logit(np.clip(its.answers, _NEAREST, 1.0 - _NEAREST)))
+    slopes, level = ridge(its.rows @ its.nodes, odds)
+    coef = its.nodes @ slopes
+    form = Linked(Linear(coef, level), "logistic")
+    gamma = exact_account(LinkedWordsExpectation(form), form.predict, len(coef)).values[0]
+    return _Fits(gamma[None], np.asarray(expit(level + its.held @ coef))[None])
+
+
+class _AllPairs:
+    """The Gaussian process, whose variances the first part chooses for all."""
+
+    def __init__(self) -> None:
+        self._chosen: list[tuple[float, float]] = []  # ratio and noise of each output
+
+    def __call__(self, its: _Training) -> _Fits:
+        rows, answers = its.thinned(_MOST_OF_PAIRS)
+        level, scale = answers.mean(axis=0), np.trace(its.nodes.T @ its.nodes)
+        # Σ_p (z · node_p)² is about 1
+        x, held = ((2.0 * z - 1.0) @ its.nodes / np.sqrt(scale) for z in (rows, its.held))
+        both = [_products(2.0 * z - 1.0, 2.0 * rows - 1.0) for z in (rows, its.held)]
+        # the constant has the variance of all slopes
+        linear = [z @ x.T + 1.0 for z in (x, held)]
+        centred = answers - level
+        found = {
+            ratio: np.linalg.eigh(linear[0] + ratio * both[0])
+            for ratio in (sorted({ratio for ratio, _ in self._chosen}) or _RATIOS)
+        }
+        if not self._chosen:
+            self._chosen = _likeliest(found, centred)
+        gamma, predicted = np.empty((len(its.nodes), len(level))), np.empty((len(held), len(level)))
+        for k, (ratio, noise) in enumerate(self._chosen):
+            sizes, axes = found[ratio]
+            dual = axes @ ((axes.T @ centred[:, k]) / (np.maximum(sizes, 0.0) + noise))
+            gamma[:, k] = 2.0 * its.nodes @ (x.T @ dual) / np.sqrt(scale)
+            predicted[:, k] = level[k] + (linear[1] + ratio * both[1]) @ dual
+        return _Fits(gamma[None], predicted[None])
+
+
+def _products(a: Floats, b: Floats) -> Floats:
+    """Σ_{i<j} a_i a_j b_i b_j over the number of pairs, of rows a (n, d) and b (m, d)."""
+    d = a.shape[1]
+    return np.asarray(((a @ b.T) ** 2 - a**2 @ (b**2).T) / max(d * (d - 1), 1))
+
+
+def _likeliest(found: dict[float, tuple[Floats, Floats]], y: Floats) -> list[tuple[float, float]]:
+    """The ratio and the noise of the largest likelihood, of each output y (n, k)."""
+    best = [(np.inf, 0.0, 1.0)] * y.shape[1]
+    for ratio, (sizes, axes) in found.items():
+        squares = (axes.T @ y) ** 2
+        for noise in _NOISES.tolist():
+            total = np.maximum(sizes, 0.0) + noise
+            fit = np.maximum((squares / total[:, None]).mean(axis=0), _TINY)
+            scores = len(y) * np.log(fit) + np.log(total).sum()
+            best = [min(old, (float(score), ratio, noise)) for old, score in zip(best, scores, strict=True)]
+    return [(ratio, noise) for _, ratio, noise in best]
+
+
+def _lassos(its: _Training) -> _Fits:
+    rows, answers = its.thinned(_MOST_FITTED)
+    coef, level = lasso(rows @ its.nodes, answers)
+    units = its.nodes @ coef  # (a, d, k)
+    return _Fits(units, level[:, None] + its.held @ units)
+
+
+def _lassos_with_pairs(its: _Training) -> _Fits:
+    rows, answers = its.thinned(_MOST_FITTED)
+    x, p = rows @ its.nodes, its.nodes.shape[1]
+    first, _ = lasso(x, answers)
+    sizes = np.abs(its.nodes @ first[len(_SHARES) // 2 : len(_SHARES)]).sum(axis=0)
+    fits = []
+    for k in range(answers.shape[1]):
+        leading = np.argsort(-sizes[:, k], kind="stable")[:_LEADING]
+        i, j = (leading[its] for its in np.triu_indices(leading.size, 1))
+        both, held = ((2.0 * z[:, i] - 1.0) * (2.0 * z[:, j] - 1.0) for z in (rows, its.held))
+        coef, level = (c[..., 0] for c in lasso(np.concatenate([x, both], axis=1), answers[:, k : k + 1]))
+        units = coef[:, :p] @ its.nodes.T  # (a, d): products add nothing
+        predicted = level[:, None] + units @ its.held.T + coef[:, p:] @ held.T
+        fits.append((units, predicted, (np.stack([i, j], axis=1), coef[:, p:])))
+    gamma, predicted = (np.stack([fit[c] for fit in fits], axis=2) for c in (0, 1))
+    return _Fits(gamma, predicted, [fit[2] for fit in fits])
+
+
+def lasso(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Coefficients (2a, p, k) and levels (2a, k) of LASSOs, then of relaxed ones, by a penalties.
+
+    |y - level - x coef|² / 2n + penalty Σ_p σ_p |coef_p|, σ_p the standard deviation of column p, at the
+    penalties that are ``_SHARES`` of the least which leaves no column. By accelerated proximal gradients
+    (Beck & Teboulle 2009): a held-out part chooses among the results, and their last digits do not matter.
+    """
+    center, level = x.mean(axis=0), y.mean(axis=0)
+    spread = x.std(axis=0)
+    varies = spread > 1e-9 * max(float(np.abs(x).max()), _TINY)
+    standard = np.divide(x - center, spread, out=np.zeros_like(x), where=varies)
+    gram, gamma = standard.T @ standard / len(x), standard.T @ (y - level) / len(x)
+    penalties = _SHARES[:, None] * np.abs(gamma).max(axis=0)  # (a, k)
+    shape = (len(gamma), *penalties.shape)
+    target = np.broadcast_to(gamma[:, None], shape).reshape(len(gamma), -1)
+    step = 1.0 / _largest(gram)
+    coef = ahead = np.zeros_like(target)
+    threshold, momentum = step * penalties.ravel(), 1.0
+    for _ in range(_STEPS):
+        moved = ahead - step * (gram @ ahead - target)
+        new = np.sign(moved) * np.maximum(np.abs(moved) - threshold, 0.0)
+        later = (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
+        ahead = new + (momentum - 1.0) / later * (new - coef)
+        coef, momentum = new, later
+    relaxed = coef.copy()
+    outputs = np.tile(np.arange(y.shape[1]), len(_SHARES))
+    for column, output in enumerate(outputs.tolist()):
+        on = np.flatnonzero(coef[:, column])
+        if 0 < on.size <= len(x) // 3:
+            its = gram[np.ix_(on, on)] + 1e-2 * np.eye(on.size)
+            relaxed[on, column] = (coef[on, column] + np.linalg.solve(its, gamma[on, output])) / 2.0
+    both = np.stack([coef, relaxed]).reshape(2, *shape).transpose(0, 2, 1, 3).reshape(-1, shape[0], shape[2])
+    both = both * np.divide(1.0, spread, out=np.zeros_like(spread), where=varies)[:, None]
+    return both, level - center @ both
+
+
+def _largest(gram: Floats) -> float:
+    """The largest eigenvalue, from above: by powers, and no more than the largest sum of a row's sizes."""
+    bound = float(np.abs(gram).sum(axis=1).max())
+    vector = np.abs(gram).sum(axis=1)
+    for _ in range(30):
+        vector = gram @ vector / max(float(np.linalg.norm(vector)), _TINY)
+    return max(min(1.1 * float(np.linalg.norm(vector)), bound), _TINY)
