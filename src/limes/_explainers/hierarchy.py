@@ -55,7 +55,7 @@ from limes._expectations.moments import REFUSED
 from limes._explainers.set_controls import Pair, pairs_of_states, set_control
 from limes._explainers.set_controls import ridge as _ridge
 from limes._explanation.attribution import Contributions
-from limes._explanation.view import SHAPLEY
+from limes._explanation.view import SHAPLEY, TOGETHER
 from limes._sampling.least_squares import Tolerance, student_factors
 from limes._shapley.coalitions import exact_account
 from limes._shapley.exact import RowContributions
@@ -718,6 +718,7 @@ def explanation_fields(
             "weights": SHAPLEY,
             **({} if exact else {"tolerance": str(accuracy)}),
             "coarse": coarse_facts(account, coarse, outputs),
+            **pair_facts(account, fine.conditions, outputs),
         },
     }
 
@@ -746,6 +747,18 @@ def contributions_of(
         calls=np.array([calls]),
         row_converged=np.array([exact or accuracy.with_base(account.values, account.errors, of_base) <= 1.0]),
     )
+
+
+def pair_facts(
+    account: LevelAccount, conditions: tuple[str, ...], outputs: tuple[str, ...]
+) -> dict[str, Any]:
+    """Pairs of units that act together, by output, as the provenance has them."""
+    pairs = {
+        name: [[conditions[i], conditions[j], value] for i, j, value in its]
+        for name, its in zip(outputs, account.pairs, strict=False)
+        if its
+    }
+    return {TOGETHER: pairs} if pairs else {}
 
 
 def coarse_facts(account: LevelAccount, coarse: NamedFeatures, outputs: tuple[str, ...]) -> dict[str, Any]:

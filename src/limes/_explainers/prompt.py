@@ -21,7 +21,14 @@ import numpy as np
 from limes import __version__
 from limes._arrays import Floats, fingerprint, streams
 from limes._checks import check_choice, check_count, refuse_unknown
-from limes._explainers.hierarchy import LevelAccount, Words, account_of, coarse_facts, contributions_of
+from limes._explainers.hierarchy import (
+    LevelAccount,
+    Words,
+    account_of,
+    coarse_facts,
+    contributions_of,
+    pair_facts,
+)
 from limes._explainers.options import SamplingOptions
 from limes._explainers.prompts import Prompt, PromptLevel
 from limes._explainers.results import UNFINISHED, answers_alike, repetitions
@@ -393,6 +400,7 @@ class PromptExplainer(Described):
                     **({"quantity": game.quantity} if game.quantity else {}),
                     **game.facts,
                     **(coarse if prompt.has_levels else {}),
+                    **pair_facts(account, parts.conditions, names),
                 },
                 "provenance",
             ),

@@ -58,6 +58,7 @@ FACTS: Mapping[str, Any] = {
     "quantity": str,
     "difference": float,
     "slopes": GenericAlias(dict, (str, {"mean": float, "deviation": float})),
+    "together": dict[str, tuple[tuple[str, str, float], ...]],
     "spans": dict[str, tuple[tuple[int, int], ...]],
     "superpixels": dict[str, int],
 }

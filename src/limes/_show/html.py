@@ -17,6 +17,7 @@ from limes._explanation.json import from_data_url, to_data_url
 from limes._explanation.view import (
     account_line,
     coloured,
+    found_together,
     heading_of,
     left_out,
     main_output,
@@ -73,7 +74,7 @@ _LONGEST_PICTURE = 30_000  # characters of a picture that is shown as it was sto
 # facts that are drawn: the coloured text, image or series
 DRAWN = (
     *("text", "spans", "image", "labels", "superpixels", "photo", "photo_labels", "series", "stretches"),
-    *("pictures", "by_fill", "fill_spread"),
+    *("pictures", "by_fill", "fill_spread", "together"),
 )
 
 
@@ -269,7 +270,7 @@ def _outputs(
             "open": few or output.position == first,
             "scale": _scale(output.lines),
             "account": _account(output),
-            "together": "",
+            "together": found_together(explanation, output.position),
             "texts": output.texts() if output.base is None else [],
             "curves": _sparklines(explanation, row, output.position, output.lines)
             if output.base is None

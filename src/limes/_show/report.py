@@ -46,6 +46,7 @@ from limes._explanation.view import (
     account_line,
     coloured,
     fit_remark,
+    found_together,
     heading_of,
     headlined_rule,
     in_differences,
@@ -327,7 +328,8 @@ class _Content:
         e = self.explanation
         pairs = pairs_at(e, range(len(e)), _PAIR_SECONDS) if len(e) <= _MOST_PAIRED else None
         if pairs is None:
-            return None
+            found = [found_together(e, k) for k in outputs] if len(e) == 1 else []
+            return self.packer.coded(found) if any(found) else None
         values = with_outputs(account.values, e)
         return self.packer.coded(
             pair_sentence(e, pairs[i], values[i], k) for k in outputs for i in range(len(e))

@@ -24,6 +24,7 @@ from limes._explanation.view import (
     OutputView,
     RowView,
     coloured,
+    found_together,
     heading_of,
     left_out,
     main_output,
@@ -370,6 +371,9 @@ def _about_contributions(
     explanation: Explanation, view: RowView, outputs: list[OutputView]
 ) -> Iterator[Text]:
     """What the numbers are, and how they were made; where LIME's are."""
+    for output in outputs:
+        if text := found_together(explanation, output.position):
+            yield Text(f"{output.title}: {text}" if len(outputs) > 1 else text)
     usual = "" if outputs[0].where != AROUND else f"usual: {usual_is(explanation)}; "
     error = "; ± is one standard error" if any(output.sampled for output in outputs) else ""
     points = ", in percentage points," if outputs[0].is_probability else ""
