@@ -327,3 +327,60 @@ def test_answers_of_another_kind_are_refused(returned, words):
 def test_a_writer_must_return_texts():
     with pytest.raises(ModelError, match="a text for each"):
         limes.PromptExplainer(answers, similarity=lambda a, b: 0.0)(prompt_of(), "Tomas")
+
+
+def test_batches_are_as_large_as_the_user_says():
+    sizes = []
+
+    def score(prompts: list[str]) -> list[float]:
+        sizes.append(len(prompts))
+        return answers(prompts)
+
+    limes.PromptExplainer(score, max_calls=256, batch_size=5)(prompt_of())
+    assert max(sizes) == 5
+
+
+def test_what_failed_continues_with_the_same_sets():
+    prompt = limes.Prompt(limes.sources([f"Fact {i}." for i in range(20)]), "?")
+    calls = []
+
+    def score(prompts: list[str]) -> list[float]:
+        calls.append(len(prompts))
+        if len(calls) == 4:
+            raise TimeoutError("the service is busy")
+        return [float(len(text) % 7) for text in prompts]
+
+    explainer = limes.PromptExplainer(score, max_calls=60, batch_size=8)
+    with pytest.raises(ModelError, match="busy"):
+        explainer(prompt)
+    continued = explainer(prompt)
+    calls += [0] * 10
+    whole = limes.PromptExplainer(score, max_calls=60, batch_size=8)(prompt)
+    np.testing.assert_array_equal(continued.contributions.values, whole.contributions.values)
+
+
+def test_seconds_are_known_after_a_call():
+    explainer = limes.PromptExplainer(answers)
+    assert explainer.cost(prompt_of()).seconds is None
+    explainer(prompt_of())
+    assert explainer.cost(prompt_of()).seconds > 0
+
+
+def test_parts_that_act_together_are_told():
+    prompt = limes.Prompt(limes.sources(["One is a.", "Two is b.", "Three is c.", "Four is b."]), "?")
+
+    def score(prompts: list[str]) -> list[float]:
+        return [
+            2.0 * ("One" in text and "Three" in text) + 3.0 * ("Two" in text or "Four" in text)
+            for text in prompts
+        ]
+
+    explanation = limes.PromptExplainer(score)(prompt)
+    text = str(explanation)
+    assert '"One is a." and "Three is c." are needed together (+2' in " ".join(text.split())
+    assert '"Two is b." and "Four is b." say the same (-3' in " ".join(text.split())
+    assert "are needed together" in explanation.to_html()
+    assert "are needed together" in explanation.to_html(kind="report")
+    again = limes.Explanation.from_json(explanation.to_json())
+    assert "say the same" in str(again)
+    assert "say the same" not in str(again[:, ["One is a.", "Two is b."]])

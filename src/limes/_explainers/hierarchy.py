@@ -55,7 +55,8 @@ from limes._expectations.moments import REFUSED
 from limes._explainers.set_controls import Pair, pairs_of_states, set_control
 from limes._explainers.set_controls import ridge as _ridge
 from limes._explanation.attribution import Contributions
-from limes._explanation.view import SHAPLEY, TOGETHER
+from limes._explanation.parts import TOGETHER
+from limes._explanation.view import SHAPLEY
 from limes._sampling.least_squares import Tolerance, student_factors
 from limes._shapley.coalitions import exact_account
 from limes._shapley.exact import RowContributions
@@ -761,9 +762,12 @@ def pair_facts(
     return {TOGETHER: pairs} if pairs else {}
 
 
-def coarse_facts(account: LevelAccount, coarse: NamedFeatures, outputs: tuple[str, ...]) -> dict[str, Any]:
-    """The coarse level, as the provenance of the fine one has it."""
+def coarse_facts(
+    account: LevelAccount, coarse: NamedFeatures, outputs: tuple[str, ...], kind: str = ""
+) -> dict[str, Any]:
+    """The coarse level, as the provenance of the fine one has it; ``kind`` is the word for a group."""
     return {
+        **({"kind": kind} if kind else {}),
         "names": coarse.names,
         "conditions": coarse.conditions,
         "data": coarse.data.tolist(),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,7 +46,7 @@ from limes._threads import LRUCache, in_words, one_blas_thread, progress_of
 from limes._warnings import RowWarning, sentence
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.border import FAILURES, Border, failure_text
-from limes.models._calling.caller import Calls, ModelCaller, Retry, spread_of
+from limes.models._calling.caller import Calls, ModelCaller, Retry, spread_of, with_retries
 from limes.models._calling.causal import CausalModel, PromptText, Tokens, common_prefix, is_causal
 from limes.models._calling.counts import AnswerCount, count_answers
 from limes.models._calling.outputs import Output
@@ -130,7 +131,7 @@ class _Model(ABC):
 
     name: str
     meaning = _OF_FUNCTIONS
-    batch_size = 16
+    batch_size: int | None = None  # prompts at once; None leaves it to the user
     seconds_a_call: float | None = None
 
     @abstractmethod
@@ -241,7 +242,7 @@ class PromptExplainer(Described):
             **({"fill": fill} if fill else {}),
         }
         # answers of explanations that were cut short; the same call continues from them
-        self._unfinished: LRUCache[Hashable, tuple[Calls, int, Floats]] = LRUCache(UNFINISHED)
+        self._unfinished: LRUCache[Hashable, tuple[Calls, Floats]] = LRUCache(UNFINISHED)
 
     def _facts(self) -> Mapping[str, Any]:
         return self._provenance
@@ -271,8 +272,7 @@ class PromptExplainer(Described):
         prompt = self._checked(prompt)
         most = self._max_calls if max_calls is None else check_count("max_calls", max_calls)
         d = len(prompt.units)
-        calls = min(most, 2**d + _CHECKS) if d < math.log2(most) + 1 else most
-        return self._model.cost(prompt, answer, calls)
+        return self._model.cost(prompt, answer, min(most, 2**d + _CHECKS))
 
     def __call__(
         self, prompt: Prompt, answer: Any = None, *, by: str = "sentence", progress: bool = True
@@ -320,44 +320,53 @@ class PromptExplainer(Described):
 
     @one_blas_thread()
     def _explained(self, prompt: Prompt, answer: Any, by: str, *, progress: bool) -> Explanation:
-        key = repr((prompt.key, sorted(answer) if isinstance(answer, set | frozenset) else answer, by))
+        options, d = self._options, len(prompt.units)
+        key = repr((prompt.key, sorted(map(repr, answer)) if isinstance(answer, set) else answer, by))
         with AnswerCount().counting() as tally:
             game = self._model.game(prompt, answer, by)
-            d = len(prompt.units)
             caller = ModelCaller(
                 _named(game.predict, self._model.name), Output("", None, None), prompt.compose
             )
-            calls = Calls(caller, batch_size=self._model.batch_size, retry=self._options.retry)
             ends = np.stack([np.zeros(d), np.ones(d)])
-            none, whole = (numbers.reshape(-1) for numbers in calls(ends))
-            spread = 0.0 if game.is_checked else _spread(caller, ends, np.stack([none, whole]))
+            answers = with_retries(caller, ends, options.retry).reshape(2, -1)
+            spread = 0.0 if game.is_checked else _spread(caller, ends, answers, options.retry)
+            most = self._max_calls - tally.rows + len(ends)
+            calls = Calls(
+                lambda z: caller(z).reshape(len(z), -1),
+                batch_size=self._model.batch_size or options.batch_size,
+                retry=options.retry,
+                is_function=spread == 0.0,
+            )
+            calls.keep(ends, answers)
             unfinished = self._unfinished.take(key)
-            if unfinished is not None and answers_alike(unfinished[2], whole, spread):
-                calls, before, _ = unfinished
-                tally.add(before)
-            most = self._max_calls - tally.rows + 2
+            if unfinished is not None and answers_alike(unfinished[1], answers, spread):
+                calls = unfinished[0]
+                tally.add(len(calls) - len(ends))
+            before, start = tally.rows, time.perf_counter()
             try:
                 with progress_of(shown=progress)(most, CALLS) as calls.on_progress:
-                    account = self._account(prompt, game, calls, whole, most, spread)
+                    account = self._account(prompt, calls, answers[1], most, is_function=spread == 0.0)
             except (ModelError, KeyboardInterrupt):
-                self._unfinished.put(key, (calls, len(calls) - 2, whole))
+                self._unfinished.put(key, (calls, answers))
                 raise
-            return self._explanation(prompt, game, caller, account, whole, tally.rows, spread)
+            if tally.rows > before:
+                self._model.seconds_a_call = (time.perf_counter() - start) / (tally.rows - before)
+            account = _adding_up(account) if game.is_sum else account
+            return self._explanation(prompt, game, caller, account, answers[1], tally.rows, spread)
 
     def _account(
-        self, prompt: Prompt, game: _Game, calls: Calls, whole: Floats, most: int, spread: float
+        self, prompt: Prompt, calls: Calls, whole: Floats, most: int, *, is_function: bool
     ) -> LevelAccount:
-        units = Words.of(np.arange(len(prompt.units)), prompt.group)
+        units, ask = Words.of(np.arange(len(prompt.units)), prompt.group), calls.one_pass(calls)
         stream = streams(self._options.sampling.seed, fingerprint(np.ones(len(prompt.units))), 1)[0]
-        account = account_of(
-            lambda z: calls(z).reshape(len(z), -1),
+        return account_of(
+            ask,
             units,
             whole,
             most,
             np.random.default_rng(stream),
-            is_function=spread == 0.0,
+            is_function=is_function,
         )
-        return _adding_up(account) if game.is_sum else account
 
     def _explanation(
         self,
@@ -374,7 +383,8 @@ class PromptExplainer(Described):
         predictions = whole if whole.size == 1 else whole[None]
         parts = PromptLevel.parts_of(prompt)
         texts = [*game.texts, *filter(None, [game.knows(account.base, whole)])]
-        coarse = {"coarse": coarse_facts(account, PromptLevel.documents_of(prompt), names)}
+        kind = "message" if prompt.is_chat and not prompt.has_sources else "document"
+        coarse = {"coarse": coarse_facts(account, PromptLevel.documents_of(prompt), names, kind)}
         return frozen_explanation(
             contributions=contributions_of(
                 account, predictions, accuracy=sampling.accuracy, exact=exact, calls=calls, spread=spread
@@ -411,9 +421,10 @@ class PromptExplainer(Described):
 _CHECKS = 2
 
 
-def _spread(caller: ModelCaller, ends: Floats, answers: Floats) -> float:
+def _spread(caller: ModelCaller, ends: Floats, answers: Floats, retry: Retry | None) -> float:
     """The largest difference of two answers to one prompt; 0 if it is rounding."""
-    again = np.concatenate([caller(ends[i : i + 1]).reshape(1, -1) for i in range(len(ends))])
+    each = [with_retries(caller, ends[i : i + 1], retry) for i in range(len(ends))]
+    again = np.concatenate(each).reshape(answers.shape)
     return spread_of(answers, np.abs(answers - again))
 
 
@@ -458,6 +469,7 @@ class _Network(_Model):
     """A causal language model with its tokenizer."""
 
     meaning = _MEANING
+    batch_size = 64  # passes have their own bound
 
     def __init__(self, causal: CausalModel, max_new_tokens: int) -> None:
         self._causal, self._most = causal, max_new_tokens
@@ -642,8 +654,11 @@ def _text(answer: Any) -> str:
     return answer
 
 
-def _texts(answers: Iterable[Any]) -> tuple[str, ...]:
-    texts = [_text(one) for one in (sorted(answers) if isinstance(answers, set | frozenset) else answers)]
+def _texts(answers: Any) -> tuple[str, ...]:
+    if not isinstance(answers, Iterable):
+        _text(answers)
+    texts = [_text(one) for one in answers]
+    texts = sorted(texts) if isinstance(answers, set | frozenset) else texts
     if len(texts) < 2 or len(set(texts)) < len(texts):
         raise InputError(f"answers to choose among must be two or more different texts, got {texts}")
     return tuple(texts)

@@ -348,6 +348,11 @@ class Prompt:
         )
 
     @property
+    def has_sources(self) -> bool:
+        """Whether documents are parts of a text that has others, and no whole messages."""
+        return any(len(turn.pieces) > 1 for turn in self.turns)
+
+    @property
     def has_levels(self) -> bool:
         """Whether documents have several parts."""
         return len(self.group_names) < len(self.units)

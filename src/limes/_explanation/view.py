@@ -73,7 +73,6 @@ _ANONYMOUS = "output"
 _ROUNDED = 1e-6
 # What is in parentheses inside a reason, and what one ends with whose answers were those of a form
 _DETAILS, _OF_FORM = re.compile(r" \([^()]*(\([^()]*\)[^()]*)*\)"), "(sampled from the read model)"
-_PLACE_IN_TEXT = re.compile(r" at \d+$")
 _PLACE = re.compile(r" at \(\d+, \d+\)$")
 # What the condition of a feature that can be hidden says of it
 _SHOWN = re.compile(r" (present|shown)(?=(, unused)?$)")
@@ -144,8 +143,6 @@ def _or(lines: Sequence[Line] | None, every: Sequence[Line]) -> Sequence[Line]:
     return every if lines is None else lines
 
 
-# Fact of a provenance: pairs of conditions by output, and what both have together that neither has alone
-TOGETHER = "together"
 # Weights whose coefficients are Shapley values
 SHAPLEY = "Shapley"
 
@@ -801,23 +798,6 @@ def pair_sentence(explanation: Explanation, pairs: Floats, values: Floats, outpu
     )
     points = " points" if unit > 1.0 else ""
     return one_line(f"Act together: {each}{points}; half of each is in either contribution.")
-
-
-def found_together(explanation: Explanation, output: int) -> str:
-    """The pairs of features that are needed together, or say the same, where few calls found some; else ""."""
-    found = explanation.provenance.get(TOGETHER, {}).get(explanation.output_names[output], ())
-    holds = [dict(zip(row, map(one_line, row), strict=True)) for row in explanation.conditions[:1]]
-    if not found or not holds or len(explanation) != 1:
-        return ""
-    account = account_at(explanation, [0])
-    numbers = np.zeros(1) if account is None else with_outputs(account.values, explanation)[0, :, output]
-    least, texts = _LEAST_PAIR * float(np.abs(numbers).max(initial=0.0)), []
-    for first, second, value in found:
-        if first in holds[0] and second in holds[0] and abs(value) > least:
-            names = (_PLACE_IN_TEXT.sub("", _SHOWN.sub("", holds[0][name])) for name in (first, second))
-            what = "are needed together" if value > 0 else "say the same"
-            texts.append(f"{' and '.join(names)} {what} ({difference(value)})")
-    return "; ".join(texts[:_PAIRS_SHOWN])
 
 
 def what_holds(explanation: Explanation, row: int, feature: int) -> str:

@@ -14,10 +14,10 @@ from limes._explanation.attribution import requested
 from limes._explanation.drawing import fact_texts
 from limes._explanation.fit import account_at, leading, pairs_at
 from limes._explanation.json import from_data_url, to_data_url
+from limes._explanation.parts import sentences_of_parts
 from limes._explanation.view import (
     account_line,
     coloured,
-    found_together,
     heading_of,
     left_out,
     main_output,
@@ -270,7 +270,7 @@ def _outputs(
             "open": few or output.position == first,
             "scale": _scale(output.lines),
             "account": _account(output),
-            "together": found_together(explanation, output.position),
+            "together": " ".join(sentences_of_parts(explanation, output.position)),
             "texts": output.texts() if output.base is None else [],
             "curves": _sparklines(explanation, row, output.position, output.lines)
             if output.base is None

@@ -41,12 +41,12 @@ from limes._diagnostics.diagnosis import Diagnosis, diagnose
 from limes._explanation import Explanation
 from limes._explanation.attribution import requested
 from limes._explanation.fit import account_at, leading, pairs_at
+from limes._explanation.parts import sentences_of_parts
 from limes._explanation.rules import certificate_sentences
 from limes._explanation.view import (
     account_line,
     coloured,
     fit_remark,
-    found_together,
     heading_of,
     headlined_rule,
     in_differences,
@@ -328,7 +328,7 @@ class _Content:
         e = self.explanation
         pairs = pairs_at(e, range(len(e)), _PAIR_SECONDS) if len(e) <= _MOST_PAIRED else None
         if pairs is None:
-            found = [found_together(e, k) for k in outputs] if len(e) == 1 else []
+            found = [" ".join(sentences_of_parts(e, k)) for k in outputs] if len(e) == 1 else []
             return self.packer.coded(found) if any(found) else None
         values = with_outputs(account.values, e)
         return self.packer.coded(

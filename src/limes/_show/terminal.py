@@ -16,6 +16,7 @@ from rich.text import Text
 from limes._explanation.attribution import has_coefficients
 from limes._explanation.drawing import Card
 from limes._explanation.fit import Effect, Effects, Interaction, account_at, leading
+from limes._explanation.parts import sentences_of_parts
 from limes._explanation.selection import by_size
 from limes._explanation.view import (
     AROUND,
@@ -24,7 +25,6 @@ from limes._explanation.view import (
     OutputView,
     RowView,
     coloured,
-    found_together,
     heading_of,
     left_out,
     main_output,
@@ -372,7 +372,7 @@ def _about_contributions(
 ) -> Iterator[Text]:
     """What the numbers are, and how they were made; where LIME's are."""
     for output in outputs:
-        if text := found_together(explanation, output.position):
+        for text in sentences_of_parts(explanation, output.position):
             yield Text(f"{output.title}: {text}" if len(outputs) > 1 else text)
     usual = "" if outputs[0].where != AROUND else f"usual: {usual_is(explanation)}; "
     error = "; ± is one standard error" if any(output.sampled for output in outputs) else ""
