@@ -205,7 +205,7 @@ def _photograph() -> Any:
 def test_rectangles_add_up_and_are_finer_where_it_matters():
     explanation = limes.ImageExplainer(_spots, hierarchy=True, fill=0, max_calls=300)(_photograph())
     coarse, fine = explanation.levels
-    assert len(coarse.feature_names) == 16 < len(fine.feature_names) <= 25
+    assert len(coarse.feature_names) == 16 < len(fine.feature_names) <= 50
     for level in (coarse, fine):
         total = level.coefficients.intercepts + level.coefficients.values.sum(axis=1)
         np.testing.assert_allclose(total, explanation.predictions, rtol=1e-12)
@@ -221,14 +221,33 @@ def test_rectangles_add_up_and_are_finer_where_it_matters():
     assert heat[50:58, 50:58].mean() < 0
 
 
-def test_intervals_of_rectangles_cover():
+def _faint(images: Any) -> Any:
+    """A probability below a thousandth unless most of an object is shown."""
+    margin = 16.0 * images[:, 18:34, 36:52].mean(axis=(1, 2)) / 255 - 11.0
+    p = 1.0 / (1.0 + np.exp(-margin))
+    return np.column_stack([1.0 - p, p])
+
+
+def test_rectangles_are_halved_where_a_faint_probability_rises():
+    finer = []
+    for seed in range(5):
+        explainer = limes.ImageExplainer(_faint, hierarchy=True, fill=0, output=1, max_calls=150, rng=seed)
+        labels = _labels(explainer(_photograph()))
+        pixels = np.bincount(labels.ravel())[labels]
+        finer.append(pixels[18:34, 36:52].mean() / pixels.mean())
+    # halving at random leaves 1, and the rectangle of each pixel is halved once at least
+    assert max(finer) < 0.5
+
+
+@pytest.mark.parametrize("model", [_spots, _faint])
+def test_intervals_of_rectangles_cover(model):
     photograph, inside, groups = _photograph(), [], []
     for seed in range(10):
-        explainer = limes.ImageExplainer(_spots, hierarchy=True, fill=0, max_calls=200, rng=seed)
+        explainer = limes.ImageExplainer(model, hierarchy=True, fill=0, max_calls=200, rng=seed)
         explanation = explainer(photograph)
         labels = _labels(explanation)
         d = int(labels.max()) + 1
-        exact = _by_orders(lambda z, labels=labels: _spots(photograph * z[:, labels].astype(np.uint8)), d)
+        exact = _by_orders(lambda z, labels=labels: model(photograph * z[:, labels].astype(np.uint8)), d)
         inside.append(
             np.abs(explanation.coefficients.values[0, :, 1] - exact)
             <= 1.96 * explanation.coefficients.standard_errors[0, :, 1]

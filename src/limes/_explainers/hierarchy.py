@@ -37,7 +37,11 @@ sentences shows the places in it, a set of words all places of a word. Units add
 f(all) - f(none).
 
 Of an image the units are chosen: rectangles, of which those that matter by the answers so far are halved, at
-each of a few looks. All answers train g; ρ and σ come from the sets that are drawn after the last look.
+each of a few looks. A probability is near 0 unless nearly all is shown, so that its logarithm says where to
+halve too. From the second look on, sets show what looks largest so far, and some by chance: where little is
+shown, chance alone shows no object. All answers train g. ρ and σ come from the sets that are drawn after the
+last look, at random, most of them of sizes at which answers differ: Var ρ_j is, but for what g explains,
+Σ_s within_s² r s Var(f | s) / (d² q_s) over their number, least where q_s ∝ sd(f | s) / √(r s) (Neyman 1934).
 """
 
 from __future__ import annotations
@@ -50,7 +54,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from limes._arrays import Floats, Ints, Objects, r_squared
+from limes._arrays import Floats, Ints, Objects, are_probabilities, r_squared
 from limes._expectations.moments import REFUSED
 from limes._explainers.set_controls import Pair, pairs_of_states, set_control
 from limes._explainers.set_controls import ridge as _ridge
@@ -163,8 +167,14 @@ class Words:
 
 # Halvings down to the smallest rectangles, 32 x 32, and to the groups, 4 x 4
 _FINEST, _COARSE = 10, 4
-# The share of the calls that looks have, and calls for each chosen unit
-_LOOKING, _CALLS_A_UNIT = 0.5, 12
+# The share of the calls that looks have, and units for the root of the calls: 49 of 300, 91 of 1,000. More
+# are too small to matter alone, and too many to be told apart
+_LOOKING, _UNITS_A_ROOT = 0.5, 2.9
+# The share of sets whose sizes do not depend on the answers, and the width of the kernel, as a share of d,
+# under which answers to sets of like sizes are compared
+_EVEN_SHARE, _LIKE_SIZES = 0.3, 0.125
+# Smaller probabilities are alike
+_FAINTEST = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -351,17 +361,21 @@ def account_of(
     none = ask(np.zeros((1, pieces)))[0]
     shown, f = np.stack([np.zeros(pieces), np.ones(pieces)]), np.stack([none, whole])
     calls -= 2
-    each, most = int(calls * _LOOKING) // max(units.looks, 1), max(d, calls // _CALLS_A_UNIT)
+    each, most = int(calls * _LOOKING) // max(units.looks, 1), max(d, int(_UNITS_A_ROOT * np.sqrt(calls)))
     for i in range(units.looks):
-        z = _sets(rng, each, d, units.power)[0][:, units.of_pieces]
+        z = _sets(rng, each, d, units.power)[0]
+        if i:  # there are answers to choose by
+            z = _best_shown(rng, z, units, shown, f)
+        z = z[:, units.of_pieces]
         shown, f, calls = np.concatenate([shown, z]), np.concatenate([f, ask(z)]), calls - each
-        slopes, _ = _ridge(_unit_shares(shown, units) @ units.nodes, f)
-        sizes = np.abs(units.nodes @ slopes).max(axis=1)
-        units = units.refined(sizes, d + (most - d) // (units.looks - i))
+        slopes, _ = _ridge(_unit_shares(shown, units) @ units.nodes, _steering(f))
+        units = units.refined(_sizes(units.nodes @ slopes), d + (most - d) // (units.looks - i))
         d = len(units.shares)
     grouped = _sets_of_groups(units, calls)
-    z, weights = _sets(rng, calls - grouped, d, units.power)
-    sets = _Sets(_unit_shares(shown, units), f, z, ask(z[:, units.of_pieces]), weights)
+    earlier = _unit_shares(shown, units)
+    spread = _spread_of_sizes(earlier.mean(axis=1), f, d) if units.looks else None
+    z, weights = _sets(rng, calls - grouped, d, units.power, spread)
+    sets = _Sets(earlier, f, z, ask(z[:, units.of_pieces]), weights)
     if not grouped:
         return _account(units, sets, None)
     ends = np.array([[0.0], [1.0]]) * np.ones(units.shares.shape[1])
@@ -387,6 +401,48 @@ def _states(units: Partition) -> int:
     if d > _ENUMERATED:
         return np.iinfo(np.int64).max
     return (1 << d) + (0 if units.whole_groups is None else (1 << groups) - 2)
+
+
+def _best_shown(rng: np.random.Generator, z: Floats, units: Partition, shown: Floats, f: Floats) -> Floats:
+    """Sets of the sizes of z (n, d) that show what looks largest for its area, with noise.
+
+    Outputs take turns.
+    """
+    coef, _ = _ridge(_unit_shares(shown, units) @ units.nodes, f)
+    density = (units.nodes @ coef).T / np.bincount(units.of_pieces)
+    density /= np.maximum(density.std(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    turns = density[np.arange(len(z)) % len(density)]
+    ranks = np.argsort(np.argsort(-(turns + rng.gumbel(size=z.shape)), axis=1), axis=1)
+    return np.asarray(ranks < z.sum(axis=1, keepdims=True), dtype=np.float64)
+
+
+def _steering(f: Floats) -> Floats:
+    """Answers (n, k) by which units are halved: of probabilities with their logarithms."""
+    if not are_probabilities(f, add_up=False):
+        return f
+    return np.concatenate([f, np.log(np.maximum(f, _FAINTEST))], axis=1)
+
+
+def _sizes(coef: Floats) -> Floats:
+    """The largest of each unit's shares of what all units have (d, k), whatever the scale of an output."""
+    sizes = np.abs(coef)
+    total = sizes.sum(axis=0)
+    return np.asarray(np.divide(sizes, total, out=np.zeros_like(sizes), where=total > 0).max(axis=1))
+
+
+def _spread_of_sizes(shares: Floats, f: Floats, d: int) -> Floats:
+    """Deviation (d - 1,) of f where 1 to d - 1 units are hidden; of several outputs the mean of shares.
+
+    Answers (n, k) are to sets of which ``shares`` (n,) are shown.
+    """
+    size = 1.0 - np.arange(1.0, d) / d
+    near = np.exp(-(((shares - size[:, None]) / _LIKE_SIZES) ** 2) / 2)
+    near /= near.sum(axis=1, keepdims=True)
+    f = f - f.mean(axis=0)
+    deviations = np.sqrt(np.maximum(near @ f**2 - (near @ f) ** 2, 0.0))
+    total = deviations.sum(axis=0)
+    its = np.divide(deviations, total, out=np.zeros_like(deviations), where=total > 0).mean(axis=1)
+    return its if its.any() else np.ones(d - 1)
 
 
 def _enumerated(ask: Predict, units: Partition) -> LevelAccount:
@@ -428,14 +484,22 @@ def _enumerated(ask: Predict, units: Partition) -> LevelAccount:
 # -- sets ----------------------------------------------------------------------------------------------------
 
 
-def _sets(rng: np.random.Generator, count: int, d: int, power: int) -> tuple[Floats, Floats]:
-    """Sets z (n, d), and within_s / q_s of each, (n,)."""
+def _sets(
+    rng: np.random.Generator, count: int, d: int, power: int, spread: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """Sets z (n, d), and within_s / q_s of each, (n,).
+
+    ``spread`` (d - 1,) is how much answers to sets of each size differ, where this is known.
+    """
     hidden = np.arange(1.0, d)
     pairs = hidden * (d - hidden)
     most, few = pairs**power, 1.0 / pairs
     # nearly all or nearly none shown say little where sets are fewer than units
     flat = _FLAT * float(np.clip(2.0 * count / d - 1.0, 0.0, 1.0))
     law = (1.0 - flat) * most / most.sum() + flat * few / few.sum()
+    if spread is not None:
+        best = spread / np.sqrt(pairs)
+        law = _EVEN_SHARE * law + (1.0 - _EVEN_SHARE) * best / best.sum()
     # sizes are spread evenly over their law
     levels = (np.arange(count) + rng.random()) / count
     size = rng.permutation(np.minimum(np.searchsorted(np.cumsum(law), levels, side="right"), d - 2))
