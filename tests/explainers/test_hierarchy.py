@@ -119,10 +119,16 @@ def test_a_read_model_is_exact_at_both_levels():
     np.testing.assert_allclose(_sums(explanation), explanation.levels[0].coefficients.values[0], atol=1e-14)
     assert 0.5 < explanation.fidelity[0, 0] <= 1.0
     # the same model, by calls
-    sampled = limes.TextExplainer(model, hierarchy=True, method="sampled", max_calls=2000)(REVIEW)
-    far = np.abs(sampled.coefficients.values - usual.contributions.values)
-    assert (far <= 1.96 * sampled.coefficients.standard_errors).mean() > 0.93
-    assert far.max() < 0.1 * np.abs(sampled.coefficients.values).max()
+    inside = []
+    for seed in range(4):
+        sampled = limes.TextExplainer(model, hierarchy=True, method="sampled", max_calls=2000, rng=seed)(
+            REVIEW
+        )
+        far = np.abs(sampled.coefficients.values - usual.contributions.values)
+        inside.append((far <= 1.96 * sampled.coefficients.standard_errors).mean())
+        # a regression of log odds, as the model is
+        assert far.max() < 1e-5 * np.abs(sampled.coefficients.values).max()
+    assert np.mean(inside) > 0.93
 
 
 def _products(words: list[str], d: int) -> Any:
@@ -222,8 +228,9 @@ def test_rectangles_add_up_and_are_finer_where_it_matters():
 
 
 def _faint(images: Any) -> Any:
-    """A probability below a thousandth unless most of an object is shown."""
-    margin = 16.0 * images[:, 18:34, 36:52].mean(axis=(1, 2)) / 255 - 11.0
+    """A probability below a hundredth unless most of both halves of an object are shown."""
+    upper, lower = (images[:, r : r + 8, 36:52].mean(axis=(1, 2)) / 255 for r in (18, 26))
+    margin = 16.0 * upper * lower - 8.0
     p = 1.0 / (1.0 + np.exp(-margin))
     return np.column_stack([1.0 - p, p])
 

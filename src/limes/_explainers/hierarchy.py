@@ -38,10 +38,9 @@ f(all) - f(none).
 
 Of an image the units are chosen: rectangles, of which those that matter by the answers so far are halved, at
 each of a few looks. A probability is near 0 unless nearly all is shown, so that its logarithm says where to
-halve too. From the second look on, sets show what looks largest so far, and some by chance: where little is
-shown, chance alone shows no object. All answers train g. ρ and σ come from the sets that are drawn after the
-last look, at random, most of them of sizes at which answers differ: Var ρ_j is, but for what g explains,
-Σ_s within_s² r s Var(f | s) / (d² q_s) over their number, least where q_s ∝ sd(f | s) / √(r s) (Neyman 1934).
+halve too. All answers train g; ρ and σ come from the sets that are drawn after the last look, most of them of
+sizes at which answers differ: Var ρ_j is, but for what g explains, Σ_s within_s² r s Var(f | s) / (d² q_s)
+over their number, least where q_s ∝ sd(f | s) / √(r s) (Neyman 1934).
 """
 
 from __future__ import annotations
@@ -168,7 +167,7 @@ class Words:
 # Halvings down to the smallest rectangles, 32 x 32, and to the groups, 4 x 4
 _FINEST, _COARSE = 10, 4
 # The share of the calls that looks have, and units for the root of the calls: 49 of 300, 91 of 1,000. More
-# are too small to matter alone, and too many to be told apart
+# are too small to matter alone, and too many to distinguish
 _LOOKING, _UNITS_A_ROOT = 0.5, 2.9
 # The share of sets whose sizes do not depend on the answers, and the width of the kernel, as a share of d,
 # under which answers to sets of like sizes are compared
@@ -363,10 +362,7 @@ def account_of(
     calls -= 2
     each, most = int(calls * _LOOKING) // max(units.looks, 1), max(d, int(_UNITS_A_ROOT * np.sqrt(calls)))
     for i in range(units.looks):
-        z = _sets(rng, each, d, units.power)[0]
-        if i:  # there are answers to choose by
-            z = _best_shown(rng, z, units, shown, f)
-        z = z[:, units.of_pieces]
+        z = _sets(rng, each, d, units.power)[0][:, units.of_pieces]
         shown, f, calls = np.concatenate([shown, z]), np.concatenate([f, ask(z)]), calls - each
         slopes, _ = _ridge(_unit_shares(shown, units) @ units.nodes, _steering(f))
         units = units.refined(_sizes(units.nodes @ slopes), d + (most - d) // (units.looks - i))
@@ -401,19 +397,6 @@ def _states(units: Partition) -> int:
     if d > _ENUMERATED:
         return np.iinfo(np.int64).max
     return (1 << d) + (0 if units.whole_groups is None else (1 << groups) - 2)
-
-
-def _best_shown(rng: np.random.Generator, z: Floats, units: Partition, shown: Floats, f: Floats) -> Floats:
-    """Sets of the sizes of z (n, d) that show what looks largest for its area, with noise.
-
-    Outputs take turns.
-    """
-    coef, _ = _ridge(_unit_shares(shown, units) @ units.nodes, f)
-    density = (units.nodes @ coef).T / np.bincount(units.of_pieces)
-    density /= np.maximum(density.std(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    turns = density[np.arange(len(z)) % len(density)]
-    ranks = np.argsort(np.argsort(-(turns + rng.gumbel(size=z.shape)), axis=1), axis=1)
-    return np.asarray(ranks < z.sum(axis=1, keepdims=True), dtype=np.float64)
 
 
 def _steering(f: Floats) -> Floats:

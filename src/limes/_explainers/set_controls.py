@@ -5,8 +5,8 @@ A set is z in {0, 1}^d, x_j = 2 z_j - 1. Candidates, each fitted to all parts of
 *Ridge*: g = b + Σ_p c_p (z · node_p), by the penalty of the largest likelihood. A node is a sum of units: a
 unit by itself, or what a group or a rectangle has of them.
 
-*Logistic ridge* of probabilities: the same of log odds. Its contributions are those of σ(b + a · z), by
-quadrature (``linked_words.py``).
+*Logistic ridge* of probabilities: the same of log odds, where a row counts by how much p depends on them. Its
+contributions are those of σ(b + a · z), by quadrature (``linked_words.py``).
 
 *All pairs*: a Gaussian process with the covariance of the ridge, and of independent coefficients of all
 products x_i x_j, i < j. Both variances and the noise maximise the likelihood. Many small interactions are no
@@ -44,8 +44,8 @@ from limes.models.forms._linked import Linked
 
 # Parts of up to so many sets, and of more
 _PARTS, _FEW, _FEWER_PARTS = 8, 300, 4
-# Probabilities nearer to 0 or 1 would decide the fit of log odds
-_NEAREST = 1e-3
+# Probabilities nearer to 0 or 1 are alike; their slope in log odds is taken to be larger by this
+_NEAREST, _LEAST_SLOPE = 1e-6, 0.02
 # Penalties of the ridge, of nodes between 0 and 1, and the most rows that models are fitted to
 _PENALTIES = np.geomspace(1e-4, 1e3, 29)
 _MOST_FITTED, _MOST_OF_PAIRS = 2048, 512
@@ -184,14 +184,19 @@ def _told(each: list[tuple[Ints, Floats]], penalty: int) -> tuple[Pair, ...]:
 # -- kinds ---------------------------------------------------------------------------------------------------
 
 
-def ridge(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Coefficients (p, k) and levels (k,) of ridge regressions, by the penalty of the largest likelihood."""
+def ridge(x: Floats, y: Floats, weights: Floats | None = None) -> tuple[Floats, Floats]:
+    """Coefficients (p, k) and levels (k,) of ridge regressions, by the penalty of the largest likelihood.
+
+    ``weights`` (n,) are those of rows, 1 by default.
+    """
     some = evenly_spread(len(x), _MOST_FITTED)
     x, y = x[some], y[some]
-    center, level, n = x.mean(axis=0), y.mean(axis=0), len(x)
-    left, sizes, right = np.linalg.svd(x - center, full_matrices=False)
-    squares, target = sizes**2, left.T @ (y - level)
-    total = np.maximum(((y - level) ** 2).sum(axis=0), _TINY)
+    n, weights = len(x), np.ones(len(x)) if weights is None else weights[some]
+    center, level = (np.average(its, axis=0, weights=weights) for its in (x, y))
+    root = np.sqrt(weights)[:, None]
+    left, sizes, right = np.linalg.svd(root * (x - center), full_matrices=False)
+    squares, target = sizes**2, left.T @ (root * (y - level))
+    total = np.maximum((weights[:, None] * (y - level) ** 2).sum(axis=0), _TINY)
     rest = np.maximum(total - (target**2).sum(axis=0), 0.0)
     scores = []
     for penalty in _PENALTIES:
@@ -212,8 +217,11 @@ def _ridges(its: _Training) -> _Fits:
 def _logistic(its: _Training) -> _Fits:
     from scipy.special import expit, logit
 
-    odds = np.asarray(logit(np.clip(its.answers, _NEAREST, 1.0 - _NEAREST)))
-    slopes, level = ridge(its.rows @ its.nodes, odds)
+    p = np.clip(its.answers, _NEAREST, 1.0 - _NEAREST)
+    # unweighted, faint probabilities would decide the fit: a row counts by the slope of p, of all outputs
+    steep = p * (1.0 - p) + _LEAST_SLOPE
+    weights = (steep / steep.max(axis=0)).mean(axis=1) ** 2
+    slopes, level = ridge(its.rows @ its.nodes, np.asarray(logit(p)), weights / weights.max())
     coef = its.nodes @ slopes
     form = Linked(Linear(coef, level), "logistic")
     gamma = exact_account(LinkedWordsExpectation(form), form.predict, len(coef)).values[0]
