@@ -12,9 +12,9 @@ contributions γ_j, and the fourth quarter estimates the rest without bias; of a
 
     ρ_j = (1/n) Σ_i within_s / q_s (z_ij - r_i/d) (f_i - g_i),           with variance σ_j².
 
-g is a ridge regression of f, or of its log odds, whichever leaves less, on how much is shown of each *node*:
-of a word; of a rectangle, and of all that contain it. Where units are about as many as calls, ρ is mostly
-noise, and γ alone is nearer to φ than γ + ρ. So
+g is a ridge regression of f, or of its log odds (a row counts by how much f depends on these), whichever
+leaves less, on how much is shown of each *node*: of a word; of a rectangle, and of all that contain it. Where
+units are about as many as calls, ρ is mostly noise, and γ alone is nearer to φ than γ + ρ. So
 
     φ_j ≈ γ_j + λ_j ρ_j,      λ_j = τ² / (τ² + σ_j²),      τ² = E (ρ_j² - σ_j²),
 
@@ -28,7 +28,10 @@ in several sentences is shared by these, to each place an equal part. What all t
 by is shared by the units: units add up to groups, and groups to f(all) - f(none).
 
 Of an image the units are chosen: rectangles, of which those that matter by the answers so far are halved, at
-each of a few looks. All answers train g; ρ and σ come from the sets that are drawn after the last look.
+each of a few looks. A probability is near 0 unless nearly all is shown, so that its logarithm says where to
+halve too. All answers train g; ρ and σ come from the sets that are drawn after the last look, most of them of
+sizes at which answers differ: Var ρ_j is, but for what g explains, Σ_s within_s² r s Var(f | s) / (d² q_s)
+over their number, least where q_s ∝ sd(f | s) / √(r s) (Neyman 1934).
 """
 
 from __future__ import annotations
@@ -65,8 +68,8 @@ FEWEST = 56
 # Units among which τ² is estimated: of the largest, twice as many of each next size; the fewest that are
 # shrunk at all
 _ALIKE, _FEWEST_SHRUNK = 16, 8
-# Probabilities nearer to 0 or 1 would decide the fit of log odds
-_NEAREST = 1e-3
+# Probabilities nearer to 0 or 1 are alike; dp is taken to be larger by this
+_NEAREST, _LEAST_SLOPE = 1e-6, 0.02
 # Penalties of the ridge, of nodes between 0 and 1, and the most rows that it is fitted to
 _PENALTIES = np.geomspace(1e-4, 1e3, 29)
 _MOST_FITTED = 2048
@@ -135,8 +138,12 @@ class Words:
 
 # Halvings down to the smallest rectangles, 32 x 32, and to the groups, 4 x 4
 _FINEST, _COARSE = 10, 4
-# The share of the calls that looks have, and calls for each chosen unit
-_LOOKING, _CALLS_A_UNIT = 0.5, 12
+# The share of the calls that looks have, and units for the root of the calls: 49 of 300, 91 of 1,000. More
+# are too small to matter alone, and too many to distinguish
+_LOOKING, _UNITS_A_ROOT = 0.5, 2.9
+# The share of sets whose sizes do not depend on the answers, and the width of the kernel, as a share of d,
+# under which answers to sets of like sizes are compared
+_EVEN_SHARE, _LIKE_SIZES = 0.3, 0.125
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,16 +328,46 @@ def account_of(
     none = ask(np.zeros((1, pieces)))[0]
     shown, f = np.stack([np.zeros(pieces), np.ones(pieces)]), np.stack([none, whole])
     calls -= 2
-    each, most = int(calls * _LOOKING) // max(units.looks, 1), max(d, calls // _CALLS_A_UNIT)
+    each, most = int(calls * _LOOKING) // max(units.looks, 1), max(d, int(_UNITS_A_ROOT * np.sqrt(calls)))
     for i in range(units.looks):
         z = _sets(rng, each, d, units.power)[0][:, units.of_pieces]
         shown, f, calls = np.concatenate([shown, z]), np.concatenate([f, ask(z)]), calls - each
-        slopes, _ = _ridge(_unit_shares(shown, units) @ units.nodes, f)
-        sizes = np.abs(units.nodes @ slopes).max(axis=1)
-        units = units.refined(sizes, d + (most - d) // (units.looks - i))
+        slopes, _ = _ridge(_unit_shares(shown, units) @ units.nodes, _steering(f))
+        units = units.refined(_sizes(units.nodes @ slopes), d + (most - d) // (units.looks - i))
         d = len(units.shares)
-    z, weights = _sets(rng, calls, d, units.power)
-    return _account(units, _unit_shares(shown, units), f, z, ask(z[:, units.of_pieces]), weights)
+    earlier = _unit_shares(shown, units)
+    spread = _spread_of_sizes(earlier.mean(axis=1), f, d) if units.looks else None
+    z, weights = _sets(rng, calls, d, units.power, spread)
+    return _account(units, earlier, f, z, ask(z[:, units.of_pieces]), weights)
+
+
+def _steering(f: Floats) -> Floats:
+    """Answers (n, k) by which units are halved: of probabilities with their logarithms."""
+    if not are_probabilities(f, add_up=False):
+        return f
+    return np.concatenate([f, np.log(np.maximum(f, _NEAREST))], axis=1)
+
+
+def _sizes(coef: Floats) -> Floats:
+    """The largest of each unit's shares of what all units have (d, k), whatever the scale of an output."""
+    sizes = np.abs(coef)
+    total = sizes.sum(axis=0)
+    return np.asarray(np.divide(sizes, total, out=np.zeros_like(sizes), where=total > 0).max(axis=1))
+
+
+def _spread_of_sizes(shares: Floats, f: Floats, d: int) -> Floats:
+    """Deviation (d - 1,) of f where 1 to d - 1 units are hidden; of several outputs the mean of shares.
+
+    Answers (n, k) are to sets of which ``shares`` (n,) are shown.
+    """
+    size = 1.0 - np.arange(1.0, d) / d
+    near = np.exp(-(((shares - size[:, None]) / _LIKE_SIZES) ** 2) / 2)
+    near /= near.sum(axis=1, keepdims=True)
+    f = f - f.mean(axis=0)
+    deviations = np.sqrt(np.maximum(near @ f**2 - (near @ f) ** 2, 0.0))
+    total = deviations.sum(axis=0)
+    its = np.divide(deviations, total, out=np.zeros_like(deviations), where=total > 0).mean(axis=1)
+    return its if its.any() else np.ones(d - 1)
 
 
 def _enumerated(ask: Predict, units: Partition) -> LevelAccount:
@@ -356,12 +393,20 @@ def _enumerated(ask: Predict, units: Partition) -> LevelAccount:
 # -- sets ----------------------------------------------------------------------------------------------------
 
 
-def _sets(rng: np.random.Generator, count: int, d: int, power: int) -> tuple[Floats, Floats]:
-    """Sets z (n, d), and within_s / q_s of each, (n,)."""
+def _sets(
+    rng: np.random.Generator, count: int, d: int, power: int, spread: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """Sets z (n, d), and within_s / q_s of each, (n,).
+
+    ``spread`` (d - 1,) is how much answers to sets of each size differ, where this is known.
+    """
     hidden = np.arange(1.0, d)
     pairs = hidden * (d - hidden)
     most, few = pairs**power, 1.0 / pairs
     law = (1.0 - _FLAT) * most / most.sum() + _FLAT * few / few.sum()
+    if spread is not None:
+        best = spread / np.sqrt(pairs)
+        law = _EVEN_SHARE * law + (1.0 - _EVEN_SHARE) * best / best.sum()
     # sizes are spread evenly over their law
     levels = (np.arange(count) + rng.random()) / count
     size = rng.permutation(np.minimum(np.searchsorted(np.cumsum(law), levels, side="right"), d - 2))
@@ -425,17 +470,15 @@ def _best_control(
 def _control(
     nodes: Floats, earlier: Floats, earlier_f: Floats, z: Floats, f: Floats, *, is_logistic: bool
 ) -> tuple[Floats, Floats]:
-    from scipy.special import expit, logit
+    from scipy.special import expit
 
-    def linked(answers: Floats) -> Floats:
-        return np.asarray(logit(np.clip(answers, _NEAREST, 1.0 - _NEAREST))) if is_logistic else answers
-
+    ridge = _logistic_ridge if is_logistic else _ridge
     part, d = np.arange(len(z)) % _PARTS, z.shape[1]
     gamma, rest = np.zeros((d, f.shape[1])), np.empty(f.shape)
     for k in range(_PARTS):
         out = part == k
         rows, answers = np.concatenate([earlier, z[~out]]), np.concatenate([earlier_f, f[~out]])
-        slopes, level = _ridge(rows @ nodes, linked(answers))
+        slopes, level = ridge(rows @ nodes, answers)
         coef = nodes @ slopes
         margin = level + z[out] @ coef
         rest[out] = f[out] - (expit(margin) if is_logistic else margin)
@@ -446,14 +489,19 @@ def _control(
     return gamma, rest
 
 
-def _ridge(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Coefficients (p, k) and levels (k,) of ridge regressions, by the penalty of the largest likelihood."""
+def _ridge(x: Floats, y: Floats, weights: Floats | None = None) -> tuple[Floats, Floats]:
+    """Coefficients (p, k) and levels (k,) of ridge regressions, by the penalty of the largest likelihood.
+
+    ``weights`` (n,) are those of rows, 1 by default.
+    """
     some = evenly_spread(len(x), _MOST_FITTED)
     x, y = x[some], y[some]
-    center, level, n = x.mean(axis=0), y.mean(axis=0), len(x)
-    left, sizes, right = np.linalg.svd(x - center, full_matrices=False)
-    squares, target = sizes**2, left.T @ (y - level)
-    total = np.maximum(((y - level) ** 2).sum(axis=0), np.finfo(np.float64).tiny)
+    n, weights = len(x), np.ones(len(x)) if weights is None else weights[some]
+    center, level = (np.average(its, axis=0, weights=weights) for its in (x, y))
+    root = np.sqrt(weights)[:, None]
+    left, sizes, right = np.linalg.svd(root * (x - center), full_matrices=False)
+    squares, target = sizes**2, left.T @ (root * (y - level))
+    total = np.maximum((weights[:, None] * (y - level) ** 2).sum(axis=0), np.finfo(np.float64).tiny)
     rest = np.maximum(total - (target**2).sum(axis=0), 0.0)
     scores = []
     for penalty in _PENALTIES:
@@ -463,6 +511,19 @@ def _ridge(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     penalties = _PENALTIES[np.argmin(scores, axis=0)]
     coef = right.T @ (sizes[:, None] * target / (squares[:, None] + penalties))
     return coef, level - center @ coef
+
+
+def _logistic_ridge(x: Floats, p: Floats) -> tuple[Floats, Floats]:
+    """Ridge regressions of log odds; a row has weight (dp)², dp = p (1 - p) the slope of p in log odds.
+
+    Unweighted, faint probabilities would decide the fit. Weights are those of all outputs together.
+    """
+    from scipy.special import logit
+
+    p = np.clip(p, _NEAREST, 1.0 - _NEAREST)
+    slopes = p * (1.0 - p) + _LEAST_SLOPE
+    weights = (slopes / slopes.max(axis=0)).mean(axis=1) ** 2
+    return _ridge(x, np.asarray(logit(p)), weights / weights.max())
 
 
 def _mean_and_variance(influence: Floats, rest: Floats) -> tuple[Floats, Floats]:

@@ -92,7 +92,8 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         are ``segments="grid"`` with ``{"rows": 14, "columns": 14}``, for 224 pixels and patches of 16.
     hierarchy
         True: contributions at two levels, coarse rectangles and finer ones where the model varies most,
-        from a few hundred calls. Half of these choose which rectangles are halved. Coefficients are
+        from a few hundred calls. Half of these choose which rectangles are halved, of probabilities also by
+        their logarithms, up to 49 rectangles from 300 calls and 91 from 1,000. Coefficients are
         contributions (Shapley values, with KernelSHAP's weights of images in place of LIME's): those of
         fine rectangles add up to their coarse one's, all of them to f(image) - f(all filled).
         ``explanation.levels`` has both. Errors are as of ``hierarchy`` of :class:`limes.TextExplainer`.
