@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import limes
-from benchmarks.images.networks import SMALL, Network, lime_coefficients
-from benchmarks.levels.texts import CALLS, CHECKS, STEPS
+from benchmarks.images.networks import Network, lime_coefficients
 from benchmarks.progress import say
 
 # As they are sorted in the folder of photographs
@@ -18,6 +18,8 @@ PHOTOGRAPHS = (
 )
 # Standard deviation of the blur that pixels are inserted into, as a share of the side
 BLUR = 1 / 14
+# Points of the curves
+STEPS = 33
 
 
 class Explained:
@@ -49,7 +51,7 @@ class Explained:
         return tuple(float(np.trapezoid(self.ask(curve), shares)) for curve in curves)
 
 
-def by_limes(of: Explained) -> Any:
+def by_limes(of: Explained, calls: int, seed: int) -> Any:
     explainer = limes.ImageExplainer(
         of.session,
         preprocess=of.network.preprocess,
@@ -58,10 +60,12 @@ def by_limes(of: Explained) -> Any:
         hierarchy=True,
         fill=of.blurred,
         top=1,
-        max_calls=CALLS - CHECKS,
-        rng=0,
+        max_calls=calls,
+        rng=seed,
     )
     explanation = explainer(of.image, progress=False)
+    if explanation.model_calls > calls:
+        raise ValueError(f"{explanation.model_calls} calls for {calls}")
     heat = explanation.heatmap()
     # what a rectangle has for each of its pixels: there are larger and smaller ones
     _, place, pixels = np.unique(_rectangles(explanation), return_inverse=True, return_counts=True)
@@ -74,31 +78,35 @@ def _rectangles(explanation: limes.Explanation) -> Any:
     return labels_from_data_url(explanation.provenance["labels"])
 
 
-def by_lime(of: Explained) -> Any:
+def by_lime(of: Explained, calls: int, seed: int) -> Any:
     segments = np.unique(of.network.segments(of.image), return_inverse=True)[1].reshape(of.image.shape[:2])
-    coef = lime_coefficients(of.network, of.session, of.image, of.label, CALLS, 0)
+    coef = lime_coefficients(of.network, of.session, of.image, of.label, calls, seed)
     return (coef / np.bincount(segments.ravel()))[segments]
 
 
-def by_shap(of: Explained) -> Any:
+def by_shap(of: Explained, calls: int, seed: int) -> Any:  # noqa: ARG001 - it draws nothing
     """shap's Partition, which hides by the same blur."""
     import shap
 
     masker = shap.maskers.Image(of.blurred)
     result = shap.Explainer(lambda images: of.ask(np.asarray(images, dtype=np.float64)), masker)(
-        of.image[None], max_evals=CALLS, batch_size=50, silent=True
+        of.image[None], max_evals=calls, batch_size=50, silent=True
     )
     return result.values[0].reshape(*of.image.shape, -1).sum(axis=(2, 3))
 
 
 METHODS = {"limes": by_limes, "lime": by_lime, "shap Partition": by_shap}
+# Partition draws nothing
+SEEDS = {"limes": (0, 1), "lime": (0, 1), "shap Partition": (0,)}
 
 
-def measure() -> dict:
-    areas: dict[str, list] = {method: [] for method in METHODS}
+def measure(network: Network, calls: int, methods: Sequence[str] = tuple(METHODS)) -> dict:
+    """Areas of each method, (seeds, photographs, 2)."""
+    areas: dict[str, list] = {method: [[] for _ in SEEDS[method]] for method in methods}
     for photograph in PHOTOGRAPHS:
-        say(f"{SMALL.name}: {photograph}")
-        explained = Explained(SMALL, photograph)
-        for method, explain in METHODS.items():
-            areas[method].append(explained.areas(explain(explained)))
-    return {"model": SMALL.name, "photographs": list(PHOTOGRAPHS), "areas": areas}
+        explained = Explained(network, photograph)
+        for method in methods:
+            say(f"{network.name}, {calls} calls: {photograph} by {method}")
+            for seed, its in zip(SEEDS[method], areas[method], strict=True):
+                its.append(explained.areas(METHODS[method](explained, calls, seed)))
+    return {"model": network.name, "calls": calls, "photographs": list(PHOTOGRAPHS), "areas": areas}

@@ -1,0 +1,1 @@
+"""Photographs at few calls: deletion and insertion of pixels beside ``lime`` and shap's Partition."""
