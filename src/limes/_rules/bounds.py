@@ -15,16 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from heapq import heappop, heappush
 from itertools import count
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
 from limes import _kernels
 from limes._arrays import Bools, Floats, Ints, times
-from limes._functions import LARGEST
+from limes._functions import LARGEST, Function, is_line
+from limes._functions import parts as families_of
+from limes._functions import texture as texture_of
 from limes.exceptions import InputError
 from limes.models._algebra import map_outputs
 from limes.models.forms._base import Combination, Form, Reducible, Sum, outputs_of
@@ -50,8 +53,33 @@ class Range:
         return Range(low, high, self.columns, self.thresholds, abs(factor) * self.stakes)
 
 
+@dataclass(frozen=True, eq=False)
+class Texture:
+    """How an answer depends on one column: where it may jump, and what it is in between."""
+
+    breaks: Floats  # ascending
+    # "constant", "line", or "other"; None where nothing depends on the column
+    between: Literal["constant", "line", "other"] | None = None
+
+    def joined(self, other: Texture) -> Texture:
+        kinds = (None, "constant", "line", "other")
+        between = max(self.between, other.between, key=kinds.index)
+        return Texture(np.union1d(self.breaks, other.breaks), between)
+
+
+UNREAD = Texture(np.zeros(0))
+
+
 class Bounds:
     """Bounds of one form over boxes."""
+
+    def values(self, rows: Floats) -> Floats:
+        """Return what is bounded at rows (n, d), (n,)."""
+        raise NotImplementedError
+
+    def texture(self, j: int) -> Texture:
+        """Return how what is bounded depends on column j."""
+        raise NotImplementedError
 
     def __call__(self, box: Box) -> Range:
         """Return bounds that hold for every row of the box, and are reached where nothing is at stake."""
@@ -70,7 +98,7 @@ def bounds_of(form: Form) -> Bounds | None:
         pass
     match form:
         case Forest():
-            return _ForestBounds(form)
+            return ForestBounds(form)
         case Combination():
             parts = [bounds_of(part) for part in form.parts]
             bounded = [part for part in parts if part is not None]
@@ -81,6 +109,12 @@ def bounds_of(form: Form) -> Bounds | None:
             margin = bounds_of(form.margin)
             return None if margin is None else _LinkedBounds(margin, form)
     return None
+
+
+def _kind_of(function: Function) -> Literal["constant", "line", "other"]:
+    if texture_of(function).constant:
+        return "constant"
+    return "line" if is_line(function) else "other"
 
 
 @dataclass(frozen=True)
@@ -161,6 +195,18 @@ def _halves(box: Box, ends: Range) -> tuple[Box, Box]:
 class _SumBounds(Bounds):
     form: Sum
 
+    def values(self, rows: Floats) -> Floats:
+        return np.asarray(self.form.predict(rows))
+
+    def texture(self, j: int) -> Texture:
+        function = self.form.functions[j]
+        if function is None or not np.any(self.form.loadings[j]):
+            return UNREAD
+        kinds = [_kind_of(part) for part in families_of(function)]
+        lines = all(kind != "other" for kind in kinds)
+        between = "constant" if all(kind == "constant" for kind in kinds) else "line" if lines else "other"
+        return Texture(texture_of(function).breaks, between)
+
     def __call__(self, box: Box) -> Range:
         low = high = float(self.form.intercept)
         columns, middles, stakes = [], [], []
@@ -188,6 +234,12 @@ class _WeightedBounds(Bounds):
     weights: Floats
     intercept: float
 
+    def values(self, rows: Floats) -> Floats:
+        return self.intercept + times(np.stack([part.values(rows) for part in self.parts], 1), self.weights)
+
+    def texture(self, j: int) -> Texture:
+        return reduce(Texture.joined, (part.texture(j) for part in self.parts))
+
     def __call__(self, box: Box) -> Range:
         parts = [part(box).scaled(float(w)) for part, w in zip(self.parts, self.weights, strict=True)]
         return Range(
@@ -203,6 +255,13 @@ class _WeightedBounds(Bounds):
 class _LinkedBounds(Bounds):
     margin: Bounds
     form: Linked
+
+    def values(self, rows: Floats) -> Floats:
+        curve = self.form.curve.function(self.margin.values(rows))
+        return float(np.ravel(self.form.intercept)[0]) + self._coef * np.asarray(curve)
+
+    def texture(self, j: int) -> Texture:
+        return self.margin.texture(j)  # monotone: its ends are where the margin's are
 
     def __call__(self, box: Box) -> Range:
         of_margin = self.margin(box)
@@ -220,8 +279,19 @@ class _LinkedBounds(Bounds):
 
 
 @dataclass(frozen=True, eq=False)
-class _ForestBounds(Bounds):
+class ForestBounds(Bounds):
+    """The least and the largest leaf of each tree."""
+
     form: Forest
+
+    def values(self, rows: Floats) -> Floats:
+        return self.form.predict(rows)
+
+    def texture(self, j: int) -> Texture:
+        tests = self.form.feature == j
+        if not tests.any():
+            return UNREAD
+        return Texture(np.unique(self.form.threshold[tests & (self.form.set_of < 0)]), "constant")
 
     def __call__(self, box: Box) -> Range:
         form, trees = self.form, self.form.roots.size
@@ -321,6 +391,18 @@ class Searched:
     tolerance: float = 0.0  # rounding of the model, relative to its largest numbers
     size: float = 0.0  # of the margins
 
+    def answers(self, rows: Floats) -> Floats:
+        """Return the answers at rows (n, d) by what was read, (n,)."""
+        values = self.bounds.values(rows)
+        return values if self.curve is None else np.asarray(self.curve(values))
+
+    def rounding(self, threshold: float) -> float:
+        """Return the largest difference of answers by what was read and of the model's, near a threshold."""
+        if self.curve is None:
+            return self.tolerance * max(self.size, abs(threshold))
+        ends = np.abs(self.curve(np.array([-np.inf, np.inf])))
+        return self.tolerance * max(abs(threshold), *ends[np.isfinite(ends)].tolist(), 0.0)
+
     def crossing(self, sign: float, threshold: float) -> Crossing | None:
         """Return the goal sign · answer < sign · threshold on what is bounded; None if none reaches it."""
         if self.curve is None:
@@ -379,7 +461,8 @@ def searched_form(form: Form, rows: Floats, tolerance: float) -> Searched | None
 
         case _:
             bounds = bounds_of(form)
-            return None if bounds is None else Searched(bounds)
+            size = float(np.abs(form.predict(rows)).max())
+            return None if bounds is None else Searched(bounds, None, tolerance, size)
     return None if bounds is None else Searched(bounds, answers, tolerance, float(np.abs(values).max()))
 
 
@@ -426,6 +509,12 @@ def _odds_bounds(margins: Form, k: int, factor: float = 1.0) -> Bounds | None:
 @dataclass(frozen=True, eq=False)
 class _OddsBounds(Bounds):
     parts: tuple[Bounds, ...]  # of m_a - m_b, for each other class b
+
+    def values(self, rows: Floats) -> Floats:
+        return -np.asarray(logsumexp([-part.values(rows) for part in self.parts], axis=0))
+
+    def texture(self, j: int) -> Texture:
+        return reduce(Texture.joined, (part.texture(j) for part in self.parts))
 
     def __call__(self, box: Box) -> Range:
         parts = [part(box) for part in self.parts]

@@ -85,23 +85,34 @@ class ModelReading:
     reason: str  # why it is sampled, where it is
     watch: RefitDetector  # notices that the model was fitted again
     unfinished: LRUCache[int, RowCalls]  # answers around rows whose explanation was cut short
-    read_searched: Callable[[], Searched | None]  # asks the model about a margin, which no rule needs
+    read_searched: Callable[[], Searched | None]  # asks the model about a margin
     _searched: LRUCache[None, Searched | None]
 
     @property
     def searched(self) -> Searched | None:
-        """What contrasts are searched on; None where no box bounds answers, nor the margin behind them."""
+        """What is searched for contrasts; None where no box bounds answers, nor the margin behind them."""
         return self._searched.get(None, self.read_searched)
 
     def worst_case(self, box: Box, boxes: int) -> tuple[tuple[float, float] | None, bool]:
-        """Return the least and the largest answer over a box, or bounds; and whether rows reach them."""
-        if self.bounds is None:
-            return None, False
-        if boxes == 0 and self.bounds.lowest(box, 1.0) is None:  # one pass over the trees in place of two
-            ends = self.bounds(box)
-            return (ends.low, ends.high), not ends.stakes.any()
-        low, high = (least(self.bounds, box, sign=sign, boxes=boxes) for sign in (1.0, -1.0))
-        return (low.value, -high.value), low.row is not None and high.row is not None
+        """Return the least and the largest answer over a box, or bounds; and whether rows reach them.
+
+        Where answers have no bounds, those of the margin behind them have: a link is monotone.
+        """
+        bounds, curve = self.bounds, None
+        if bounds is None:
+            if self.searched is None:
+                return None, False
+            bounds, curve = self.searched.bounds, self.searched.curve
+        if boxes == 0 and bounds.lowest(box, 1.0) is None:  # one pass over the trees in place of two
+            ends = bounds(box)
+            low, high, is_reached = ends.low, ends.high, not ends.stakes.any()
+        else:
+            least_of = [least(bounds, box, sign=sign, boxes=boxes) for sign in (1.0, -1.0)]
+            low, high = least_of[0].value, -least_of[1].value
+            is_reached = all(end.row is not None for end in least_of)
+        if curve is not None:
+            low, high = np.sort(curve(np.array([low, high]))).tolist()
+        return (low, high), is_reached
 
     @property
     def method(self) -> Literal["exact", "sampled"]:
