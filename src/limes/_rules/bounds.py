@@ -53,17 +53,20 @@ class Range:
         return Range(low, high, self.columns, self.thresholds, abs(factor) * self.stakes)
 
 
+Kind = Literal["constant", "line", "other"]
+_KINDS: tuple[Kind | None, ...] = (None, "constant", "line", "other")
+
+
 @dataclass(frozen=True, eq=False)
 class Texture:
     """How an answer depends on one column: where it may jump, and what it is in between."""
 
     breaks: Floats  # ascending
     # "constant", "line", or "other"; None where nothing depends on the column
-    between: Literal["constant", "line", "other"] | None = None
+    between: Kind | None = None
 
     def joined(self, other: Texture) -> Texture:
-        kinds = (None, "constant", "line", "other")
-        between = max(self.between, other.between, key=kinds.index)
+        between = max(self.between, other.between, key=_KINDS.index)
         return Texture(np.union1d(self.breaks, other.breaks), between)
 
 
@@ -111,7 +114,7 @@ def bounds_of(form: Form) -> Bounds | None:
     return None
 
 
-def _kind_of(function: Function) -> Literal["constant", "line", "other"]:
+def _kind_of(function: Function) -> Kind:
     if texture_of(function).constant:
         return "constant"
     return "line" if is_line(function) else "other"
@@ -203,8 +206,7 @@ class _SumBounds(Bounds):
         if function is None or not np.any(self.form.loadings[j]):
             return UNREAD
         kinds = [_kind_of(part) for part in families_of(function)]
-        lines = all(kind != "other" for kind in kinds)
-        between = "constant" if all(kind == "constant" for kind in kinds) else "line" if lines else "other"
+        between = max(kinds, key=_KINDS.index)
         return Texture(texture_of(function).breaks, between)
 
     def __call__(self, box: Box) -> Range:
@@ -401,7 +403,7 @@ class Searched:
         if self.curve is None:
             return self.tolerance * max(self.size, abs(threshold))
         ends = np.abs(self.curve(np.array([-np.inf, np.inf])))
-        return self.tolerance * max(abs(threshold), *ends[np.isfinite(ends)].tolist(), 0.0)
+        return float(self.tolerance * max(abs(threshold), *ends[np.isfinite(ends)].tolist(), 0.0))
 
     def crossing(self, sign: float, threshold: float) -> Crossing | None:
         """Return the goal sign · answer < sign · threshold on what is bounded; None if none reaches it."""
