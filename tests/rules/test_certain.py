@@ -11,12 +11,14 @@ from itertools import combinations, product
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
     GradientBoostingClassifier,
     GradientBoostingRegressor,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
     RandomForestRegressor,
+    StackingClassifier,
     VotingClassifier,
 )
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -41,6 +43,10 @@ def lightgbm():
     return library.LGBMClassifier(n_estimators=15, min_child_samples=4, n_jobs=1, verbose=-1)
 
 
+def boosted():
+    return GradientBoostingClassifier(n_estimators=8, max_depth=2, random_state=0)
+
+
 MODELS = {
     "tree": lambda: DecisionTreeClassifier(max_depth=5, random_state=0),
     "forest": lambda: RandomForestClassifier(9, max_depth=5, random_state=0),
@@ -57,6 +63,18 @@ MODELS = {
     "votes": lambda: VotingClassifier(
         [("a", RandomForestClassifier(5, max_depth=4, random_state=0)), ("b", LogisticRegression())],
         voting="soft",
+    ),
+    "votes of boosting": lambda: VotingClassifier(
+        [("a", boosted()), ("b", RandomForestClassifier(5, max_depth=4, random_state=0))],
+        voting="soft",
+        weights=[2.0, 1.0],
+    ),
+    "calibrated": lambda: CalibratedClassifierCV(boosted(), cv=2),
+    "isotonic": lambda: CalibratedClassifierCV(boosted(), cv=2, ensemble=False, method="isotonic"),
+    "stacked": lambda: StackingClassifier(
+        [("a", boosted()), ("b", DecisionTreeClassifier(max_depth=3, random_state=0))],
+        LogisticRegression(),
+        cv=3,
     ),
     "one-hot": lambda: make_pipeline(
         OneHotEncoder(sparse_output=False), GradientBoostingClassifier(n_estimators=15, random_state=0)

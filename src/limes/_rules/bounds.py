@@ -107,7 +107,7 @@ def bounds_of(form: Form) -> Bounds | None:
             bounded = [part for part in parts if part is not None]
             if len(bounded) < len(parts):
                 return None
-            return _WeightedBounds(tuple(bounded), form.weights, float(form.intercept))
+            return WeightedBounds(tuple(bounded), form.weights, float(form.intercept))
         case Linked() if form.curve.is_monotone and form.coef.size == 1:
             margin = bounds_of(form.margin)
             return None if margin is None else _LinkedBounds(margin, form)
@@ -231,7 +231,9 @@ class _SumBounds(Bounds):
 
 
 @dataclass(frozen=True, eq=False)
-class _WeightedBounds(Bounds):
+class WeightedBounds(Bounds):
+    """Bounds of a weighted sum of what has bounds."""
+
     parts: tuple[Bounds, ...]
     weights: Floats
     intercept: float

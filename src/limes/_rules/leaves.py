@@ -83,8 +83,15 @@ class SetColumn:
 
     def place(self, value: float) -> int:
         """Return the cell of a value, -1 if it has none."""
-        holds = [bool(part.contains(np.array([value]))[0]) for part in self.parts]
-        return holds.index(True) if any(holds) else -1
+        if np.isnan(value):
+            return self.size - 1 if self.parts[-1].missing else -1
+        cell = int(np.searchsorted(self._highs, value))
+        return cell if cell < self._highs.size and self.parts[cell].low <= value else -1
+
+    @cached_property
+    def _highs(self) -> Floats:
+        """The largest number of each cell, ascending."""
+        return np.array([part.high for part in self.parts if part.has_numbers])
 
     def within(self, values: Values, bits: np.uint64) -> Values:
         """Return the values of the first of some cells that has any; and the missing value."""
@@ -534,7 +541,10 @@ class LeafSearch:
         best: tuple[Region, Region] | None = None
         for s in range(table.set.size):
             its = table.bits[node.best, s] & region.bits[s]
-            for part in np.unique(its[its != region.bits[s]]):
+            smaller = its != region.bits[s]
+            if weight[smaller].sum() <= 2.0 * score:  # each side has a part of it
+                continue
+            for part in np.unique(its[smaller]):
                 inside, outside = weight[(its & ~part) == 0].sum(), weight[(its & part) == 0].sum()
                 if min(inside, outside) > score:
                     score = float(min(inside, outside))

@@ -19,12 +19,14 @@ from limes._rules.bounds import (
     Bounds,
     Box,
     Searched,
+    WeightedBounds,
     answer_range,
     bounds_of,
     least,
     searched_form,
     searched_margin,
 )
+from limes._rules.composed import Parts, is_composed
 from limes._rules.literals import SignRows
 from limes._rules.neighbourhood import LiteralNeighbourhood
 from limes._rules.problem import AnswerRange, PopulationProblem
@@ -180,12 +182,30 @@ class RuleModel:
             return searched_form(verified.form, rows, verified.tolerance)
         margin = margin_of(self.model, self.output, self._form_of)
         if margin is None:
-            return None
+            return self._composed()
         rows, columns = self.rows.checked_rows(margin.size), self.output.columns
         column = self.ask.column if columns is None else columns
         if isinstance(column, list):
             (column,) = column
         return searched_margin(margin, column, rows, self.ask(rows), tolerance_of(self.model))
+
+    def _composed(self) -> Searched | None:
+        """Return what votes, calibrated and stacked classifiers of two classes are searched on."""
+        columns = self.output.columns
+        column = columns[0] if isinstance(columns, list) else columns
+        if self.output.method != "predict_proba" or not is_composed(self.model) or self.rows.width is None:
+            return None
+
+        def read(model: Any, output: Output) -> Form:
+            return self.rows.form_of(read_output(model, output, self.rows.schema))
+
+        rows = self.rows.checked_rows(self.rows.width)
+        chance = Parts(read, self.rows.decode, rows).chance(self.model)
+        if chance is None:
+            return None
+        # the first of two classes has the rest
+        bounds = WeightedBounds((chance,), np.array([-1.0]), 1.0) if column == 0 else chance
+        return Searched(bounds, None, tolerance_of(self.model), 1.0)
 
     @property
     def _in_unit_interval(self) -> bool:
