@@ -23,16 +23,17 @@ def text(result: dict[str, Any]) -> str:
     share = all(np.mean(case["smallest"]) >= result["share"] for case in cases)
     seconds = [np.median(case["seconds"]) for case in cases]
     goals = (
-        f"Goals: a minimal set in at most {result['goal']:g} s in the median row of each model ({first:.2f} s): "
-        f"{'reached' if first <= result['goal'] else '**missed**'}; a smallest one within {result['limit']:g} s for at least "
-        f"{result['share']:.0%} of the rows: {'reached' if share else '**missed**'}. Slowest median of a "
+        f"Goals: a minimal set in at most {result['goal']:g} s in the median row of each model "
+        f"({first:.2f} s): {'reached' if first <= result['goal'] else '**missed**'}; a smallest one within "
+        f"{result['limit']:g} s for at least {result['share']:.0%} of the rows: "
+        f"{'reached' if share else '**missed**'}. Slowest median of a "
         f"smallest set: {max(seconds):.2f} s."
     )
     counts = result["enumerated"]
     enumerated = (
         f"Enumeration of all rows, and of all sets of columns, of {counts['instances']} small instances: "
-        f"{counts['sufficient']} sets are sufficient; of {counts['said minimal']} that are said to be minimal "
-        f"{counts['minimal']} are; of {counts['said smallest']} that are said to be smallest "
+        f"{counts['sufficient']} sets are sufficient; of {counts['said minimal']} that are said to be "
+        f"minimal {counts['minimal']} are; of {counts['said smallest']} that are said to be smallest "
         f"{counts['smallest']} are."
     )
     about = (

@@ -22,8 +22,10 @@ from sklearn.ensemble import (
     VotingClassifier,
 )
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import limes
@@ -68,6 +70,10 @@ MODELS = {
         [("a", boosted()), ("b", RandomForestClassifier(5, max_depth=4, random_state=0))],
         voting="soft",
         weights=[2.0, 1.0],
+    ),
+    "kernel": lambda: make_pipeline(StandardScaler(), SVC()),
+    "network": lambda: make_pipeline(
+        StandardScaler(), MLPClassifier((6,), activation="tanh", solver="lbfgs", max_iter=60, random_state=0)
     ),
     "calibrated": lambda: CalibratedClassifierCV(boosted(), cv=2),
     "isotonic": lambda: CalibratedClassifierCV(boosted(), cv=2, ensemble=False, method="isotonic"),
@@ -185,6 +191,32 @@ def test_numbers_take_any_value_of_their_range(kind, seed):
         truth = Enumeration(model.predict, cells)
         certificate = explainer(row[None, :], progress=False).certificate
         check(certificate, truth, row, model.predict(row[None, :])[0], model, SINGLE)
+
+
+@pytest.mark.parametrize("kind", ["kernel", "network"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_bounds_of_terms_never_prove_too_much(kind, seed):
+    """Ranges of real numbers have no enumeration: a fine grid of the free columns, with the row's facts."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(80, 4))
+    model = MODELS[kind]().fit(x, classes_of(np.column_stack([x, x[:, 0]]), rng))
+    explainer = limes.SparseExplainer(
+        model, domain=limes.Domain.fit(x), objective="certain", fresh=20, time_limit=1.0
+    )
+    grid = np.array([*product(*[np.linspace(x[:, j].min(), x[:, j].max(), 12) for j in range(4)])])
+    for row in x[rng.choice(len(x), 3, replace=False)]:
+        certificate, label = (
+            explainer(row[None, :], progress=False).certificate,
+            model.predict(row[None, :])[0],
+        )
+        rows = grid.copy()
+        rows[:, positions(certificate)] = row[positions(certificate)]
+        assert certificate.proved
+        assert (model.predict(rows) == label).all()
+        for example in certificate.counterexamples:
+            assert model.predict(np.array([example]))[0] != label
+            assert (np.array(example) >= x.min(axis=0)).all()
+            assert (np.array(example) <= x.max(axis=0)).all()
 
 
 @pytest.mark.parametrize("kind", ["forest", "xgboost", "logistic", "votes"])

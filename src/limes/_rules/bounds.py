@@ -30,8 +30,9 @@ from limes._functions import parts as families_of
 from limes._functions import texture as texture_of
 from limes.exceptions import InputError
 from limes.models._algebra import map_outputs
-from limes.models.forms._base import Combination, Form, Reducible, Sum, outputs_of
-from limes.models.forms._linked import Linked, Softmax, as_sum
+from limes.models.forms._base import Combination, Form, GaussianKernels, Reducible, Sum, outputs_of
+from limes.models.forms._linked import Linked, Ridges, Softmax, as_sum
+from limes.models.forms._links import CURVES
 from limes.models.forms._trees import Forest
 from limes.models.readers.links import Curve, matching_curve
 
@@ -111,7 +112,15 @@ def bounds_of(form: Form) -> Bounds | None:
         case Linked() if form.curve.is_monotone and form.coef.size == 1:
             margin = bounds_of(form.margin)
             return None if margin is None else _LinkedBounds(margin, form)
+        case GaussianKernels() if form.coef.ndim == 1:
+            return KernelBounds(form)
+        case Ridges() if form.scales.ndim == 1 and _is_monotone(form.activation):
+            return RidgeBounds(form)
     return None
+
+
+def _is_monotone(activation: str) -> bool:
+    return activation == "identity" or CURVES[activation].is_monotone
 
 
 def _kind_of(function: Function) -> Kind:
@@ -532,3 +541,78 @@ class _OddsBounds(Bounds):
             np.concatenate([part.thresholds for part in parts]),
             np.concatenate(stakes),
         )
+
+
+# -- kernel machines and networks ---------------------------------------------------------------------------
+#
+# Each term has a range over a box: a Gaussian kernel between those at the nearest and at the farthest point
+# of the box from its centre, a monotone activation between those at the ends of w·x + b. The sum of the terms
+# lies between the sums of their ends, which no row need reach.
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalBounds(Bounds):
+    """Bounds over all rows between the first and the last value of each column of a box."""
+
+    form: Any
+
+    def values(self, rows: Floats) -> Floats:
+        return np.asarray(self.form.predict(rows))
+
+    def texture(self, j: int) -> Texture:  # noqa: ARG002 - every column is alike
+        return Texture(np.zeros(0), "other")
+
+    def __call__(self, box: Box) -> Range:
+        lower, upper = np.array([[values[0], values[-1]] for values in box]).T
+        low, high, stakes = self.ends(lower, upper)
+        return Range(low, high, np.arange(lower.size), 0.5 * (lower + upper), stakes)
+
+    def ends(self, lower: Floats, upper: Floats) -> tuple[float, float, Floats]:
+        """Return a lower and an upper bound over [lower, upper], and what each column adds to their gap."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class KernelBounds(IntervalBounds):
+    """Bounds of Gaussian kernels, from the nearest and the farthest point of a box."""
+
+    form: GaussianKernels
+
+    def ends(self, lower: Floats, upper: Floats) -> tuple[float, float, Floats]:
+        form, inverse = self.form, 1.0 / self.form.scales
+        first, last = (lower - form.centers) * inverse, (upper - form.centers) * inverse
+        near = np.where((first < 0.0) & (last > 0.0), 0.0, np.minimum(first**2, last**2))
+        far = np.maximum(first**2, last**2)
+        largest, least = np.exp(-0.5 * near.sum(axis=1)), np.exp(-0.5 * far.sum(axis=1))
+        return _weighted(form.coef, least, largest, form.intercept, largest[:, None] * (far - near))
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeBounds(IntervalBounds):
+    """Bounds of monotone activations of linear sums."""
+
+    form: Ridges
+
+    def ends(self, lower: Floats, upper: Floats) -> tuple[float, float, Floats]:
+        form = self.form
+        ends = np.stack([form.weights * lower, form.weights * upper])
+        inner = form.offsets + ends.min(axis=0).sum(axis=1), form.offsets + ends.max(axis=0).sum(axis=1)
+        curve: Callable[[Floats], Any] = (
+            (lambda s: s) if form.activation == "identity" else CURVES[form.activation].function
+        )
+        least, largest = np.sort([curve(inner[0]), curve(inner[1])], axis=0)
+        spread = np.abs(ends[1] - ends[0])
+        share = spread / np.maximum(spread.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        return _weighted(form.scales, least, largest, form.intercept, (largest - least)[:, None] * share)
+
+
+def _weighted(
+    weights: Floats, least: Floats, largest: Floats, intercept: Floats, gaps: Floats
+) -> tuple[float, float, Floats]:
+    """Return the ends of Σ weight · term, and the gap that each column adds; ``gaps`` are (terms, d)."""
+    ends = np.stack([weights * least, weights * largest])
+    low, high = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
+    base = float(np.ravel(intercept)[0])
+    # roundings of sums must not lower an upper bound, nor raise a lower one
+    blur = np.finfo(float).eps * weights.size * float(np.abs(ends).sum() + abs(base))
+    return base + low - blur, base + high + blur, np.abs(weights) @ gaps

@@ -42,7 +42,7 @@ _STARTS, _BEST, _LATEST = 256, 3, 3
 # Combinations of one-hot groups that are searched one by one
 _MOST_PARTS = 256
 # Whole numbers of a column that are listed one by one
-_MOST_WHOLE = 4096
+MOST_WHOLE = 4096
 
 Units = frozenset[int]  # positions of facts
 Admits = Callable[[Sequence[Values]], Floats | None]
@@ -97,6 +97,9 @@ class Finder(Protocol):
 class ValueSearch:
     """The same by boxes of listed values, for whatever has bounds over boxes."""
 
+    # whether bounds over the first and the last of listed values hold for all in between
+    _resolves_ranges = False
+
     def __init__(self, searched: Searched, sign: float, of_row: RowDomain) -> None:
         self._bounds, self._sign, self._of_row = searched.bounds, sign, of_row
         self._textures = [self._bounds.texture(j) for j in range(of_row.size)]
@@ -119,7 +122,7 @@ class ValueSearch:
             return np.append([] if values.levels is None else values.levels, missing), True
         if values.is_one or texture.between is None:
             return np.append(values.nearest(x, seen), missing), True
-        if values.whole and values.high - values.low < _MOST_WHOLE:
+        if values.whole and values.high - values.low < MOST_WHOLE:
             return np.append(np.arange(values.low, values.high + 1.0), missing), True
         ends = np.concatenate([[-np.inf], texture.breaks, [np.inf]]).tolist()
         parts = [values.between(a, b) for a, b in pairwise(ends)]
@@ -148,7 +151,7 @@ class ValueSearch:
         for row in begin:
             if (new := self._descend(row, box, limit, admits)) is not None:
                 return LeastRow(new, False, -np.inf, 0)
-        is_open = bool(np.where(kept, self._open_facts, self._open).any())
+        is_open = not self._resolves_ranges and bool(np.where(kept, self._open_facts, self._open).any())
         lows, is_cut, used = [], False, 0
         for part in self._one_hot_parts(box):
             end = self._least(part, kept, limit, admits, boxes, is_late)

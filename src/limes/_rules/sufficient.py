@@ -14,10 +14,11 @@ from limes._explainers.tables.table import Table
 from limes._explanation.fields import plain_cell
 from limes._explanation.rules import Certificate
 from limes._explanation.wording import holding_text, number, one_line
-from limes._rules.bounds import Searched
+from limes._rules.bounds import IntervalBounds, Searched
 from limes._rules.certain import FactSets, Finder, Goal, RowDomain, SufficientFacts, ValueSearch
 from limes._rules.contrast import Target, verdict
 from limes._rules.domain import Domain, Values
+from limes._rules.intervals import IntervalSearch
 from limes._rules.leaves import LeafSearch, LeafTable, TooManyCellsError, forest_of
 from limes._rules.literals import Literals, SignRows, TableRows
 from limes._rules.model import Ask, ModelReading
@@ -208,6 +209,8 @@ class Question:
     def _finder(self, searched: Searched, sign: float, of_row: RowDomain) -> Finder:
         forest = forest_of(searched.bounds)
         ordered = {j for pair in of_row.domain.orders for j in pair}
+        if isinstance(searched.bounds, IntervalBounds):
+            return IntervalSearch(searched, sign, of_row)
         if forest is None:
             return ValueSearch(searched, sign, of_row)
         columns = of_row.domain.columns
