@@ -32,8 +32,8 @@ def text(result: dict[str, Any]) -> str:
     counts = result["enumerated"]
     enumerated = (
         f"Enumeration of all rows, and of all sets of columns, of {counts['instances']} small instances: "
-        f"{counts['sufficient']} sets are sufficient; of {counts['said minimal']} that are said to be "
-        f"minimal {counts['minimal']} are; of {counts['said smallest']} that are said to be smallest "
+        f"{counts['sufficient']} sets are sufficient; of {counts['said minimal']} that claim to be "
+        f"minimal {counts['minimal']} are; of {counts['said smallest']} that claim to be smallest "
         f"{counts['smallest']} are."
     )
     about = (

@@ -179,9 +179,9 @@ def _contradicted(
         return chosen
 
     best = pd.concat([row] * 64, ignore_index=True)
-    asked = contradicted = 0
-    while asked < number:
-        size = min(GENERATION, number - asked)
+    calls = contradicted = 0
+    while calls < number:
+        size = min(GENERATION, number - calls)
         rows = best.iloc[rng.integers(0, len(best), size)].reset_index(drop=True)
         share = rng.choice([0.1, 0.3, 1.0])
         for column in free:
@@ -191,7 +191,7 @@ def _contradicted(
         chance = case.model.predict_proba(rows)[:, label]
         contradicted += int((chance < 0.5).sum())
         best = rows.iloc[np.argsort(chance, kind="stable")[:64]]
-        asked += size
+        calls += size
     return contradicted
 
 

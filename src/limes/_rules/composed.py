@@ -16,14 +16,14 @@ import numpy as np
 from scipy.special import expit
 
 from limes._arrays import Floats
-from limes._rules.bounds import Bounds, Box, Curve, Range, Texture, WeightedBounds, bounds_of
+from limes._rules.bounds import Bounds, Box, Range, Texture, WeightedBounds, bounds_of
 from limes.exceptions import InputError
 from limes.models._calling.caller import ModelCaller, OneOutput
 from limes.models._calling.outputs import Output, resolve
 from limes.models._identity import qualified_name
 from limes.models._reading import CannotRead
 from limes.models.forms._base import Form, outputs_of
-from limes.models.readers.links import matching_curve
+from limes.models.readers.links import Curve, matching_curve
 
 # Margins beyond which curves are taken to be at their ends
 _FAR = 1e30

@@ -27,6 +27,7 @@ from limes._explanation.drawing import Described
 from limes._explanation.explanation import from_fields
 from limes._explanation.rules import Contrast
 from limes._explanation.wording import holding_text, number, rule_text
+from limes._rules.bounds import Box
 from limes._rules.contrast import (
     SmallestChange,
     Target,
@@ -35,6 +36,8 @@ from limes._rules.contrast import (
     fewest_changes,
     freed,
     nearest,
+    nearest_row,
+    obeying,
     verdict,
 )
 from limes._rules.domain import Domain
@@ -222,7 +225,7 @@ class SparseExplainer(Described):
     Facts that hold for certain:
 
     >>> from sklearn.tree import DecisionTreeClassifier
-    >>> X = [[1.0, 5.0], [2.0, 5.5], [3.0, 6.0], [4.0, 6.5]]
+    >>> X = [[1.0, 5.0], [2.0, 6.0], [3.0, 5.0], [4.0, 6.0]]
     >>> tree = DecisionTreeClassifier(max_depth=1, random_state=0).fit(X, [0, 0, 1, 1])
     >>> explainer = limes.SparseExplainer(tree, domain=limes.Domain.fit(X), objective="certain")
     >>> certificate = explainer([[1.5, 6.0]]).certificate
@@ -472,11 +475,16 @@ class SparseExplainer(Described):
         below: float | None = None,
         above: float | None = None,
         exclude: Sequence[Any] = (),
+        fixed: Sequence[Any] = (),
+        directions: Mapping[Any, str] | None = None,
+        among: str = "values",
+        costs: Mapping[Any, float] | None = None,
     ) -> Contrast:
         """Find as few columns of one row as can be whose change takes the prediction beyond a threshold.
 
         Columns take values of the background. Of models that are read the fewest are proved by bounds, where
         the search is not too long; of others they are the fewest among ``fresh`` rows drawn around the row.
+        With a ``domain`` of the explainer the changed row obeys its relations, and its fixed columns stay.
 
         Parameters
         ----------
@@ -486,23 +494,40 @@ class SparseExplainer(Described):
             The threshold, one of the two: fall below it, or rise above it.
         exclude
             Names of columns that do not change, besides those of the explainer.
+        fixed
+            The same: names of columns that do not change.
+        directions
+            Columns that only rise or only fall, by name: ``{"age": "up", "debt": "down"}``.
+        among
+            "values": columns change one by one, to values that the background has. "rows": the changed row is
+            the nearest row of the background beyond the threshold.
+        costs
+            For "rows": what a change of a column costs, by name, in units of its standard deviation in the
+            background (of a category: any change); 1 by default.
 
         Raises
         ------
         InputError
-            If it is not one row, or a threshold or name is not usable.
+            If it is not one row, or a threshold, name or option is not usable.
         ModelError
             If the model fails.
         """
-        goal, rows = Target.of(below, above), self._rows.encode(X)
-        if len(rows) != 1:
-            raise InputError(f"a contrast is of one row, got {len(rows)}: pass X.iloc[[i]], or X[i : i + 1]")
-        (row,) = rows
-        model = self._current(rows)
-        still = self._rows.positions((*self._exclude, *_check_names("exclude", exclude)), row.size)
+        check_choice("among", among, ("values", "rows"))
+        if costs is not None and among != "rows":
+            raise InputError("costs= goes with among='rows': other contrasts change the fewest columns")
+        goal, (row,) = Target.of(below, above), self._one_row(X)
+        model = self._current(row[None, :])
+        names = (*self._exclude, *_check_names("exclude", exclude), *_check_names("fixed", fixed))
+        still = self._rows.positions(names, row.size)
+        domain = None if self._question is None else self._question.domain_of(row.size)
+        if domain is not None:
+            still = np.union1d(still, domain.fixed).astype(np.int64)
         changing = np.setdiff1d(np.arange(row.size), still)
         values = freed(self._rows.box(row, changing[:0]), row, changing)
-        reaches, searched = verdict(row, self._ask, goal), model.searched
+        values = self._directed(values, row, directions or {})
+        related = domain is not None and domain.has_relations
+        obeys = obeying(values, domain.broken if domain is not None and related else None)
+        reaches, searched = verdict(row, self._ask, goal, obeys), model.searched
 
         def among_rows(why: str) -> SmallestChange:
             near = self._rows.near(row, self._spread)
@@ -510,19 +535,47 @@ class SparseExplainer(Described):
             rng = np.random.default_rng(stream)
             drawn = near.rows(near.law.flips(rng, self._config.fresh), rng)
             drawn[:, still] = row[still]
-            return changes_among(drawn, row, self._ask, goal, why)
+            return changes_among(drawn, row, self._ask, goal, why, obeys)
 
-        if reaches(row):
+        if bool(goal.reached(self._ask(np.stack([row, row])))[0]):
             fewest = SmallestChange((), row, "")
+        elif among == "rows":
+            matrix = self._rows.background()
+            total = self._rows.distances(matrix, row) @ self._weights(row.size, costs or {})
+            fewest = nearest_row(matrix, row, total, self._ask, goal, obeys)
         elif searched is None:
             fewest = among_rows("the model has no bounds that are read")
         else:
-            fewest = fewest_changes(searched, row, values, goal, reaches)
+            fewest = fewest_changes(searched, row, values, goal, reaches, related=related)
             if fewest.row is None and fewest.reason:
                 fewest = among_rows("the search by bounds was cut short")
-        fewest = nearest(fewest, row, values, self._ask, goal)
+        if among == "values":
+            fewest = nearest(fewest, row, values, self._ask, goal, obeys)
         quantity = "probability" if self._is_probability else "prediction"
         return contrast_of(fewest, row, self._rows, self._ask, goal, output=self._ask.name, quantity=quantity)
+
+    def _one_row(self, X: Any) -> Floats:
+        rows = self._rows.encode(X)
+        if len(rows) != 1:
+            raise InputError(f"a contrast is of one row, got {len(rows)}: pass X.iloc[[i]], or X[i : i + 1]")
+        return rows
+
+    def _directed(self, values: Box, row: Floats, directions: Mapping[Any, str]) -> Box:
+        """Return the values that columns may take where they only rise or fall."""
+        directed = list(values)
+        for name, direction in directions.items():
+            check_choice(f"directions[{name!r}]", direction, ("up", "down"))
+            for j in self._rows.positions((name,), row.size).tolist():
+                ahead = directed[j] >= row[j] if direction == "up" else directed[j] <= row[j]
+                directed[j] = directed[j][ahead] if ahead.any() else row[j : j + 1]
+        return tuple(directed)
+
+    def _weights(self, size: int, costs: Mapping[Any, float]) -> Floats:
+        """Return what a unit of each column costs."""
+        weights = np.ones(size)
+        for name, cost in costs.items():
+            weights[self._rows.positions((name,), size)] = check_size(f"costs[{name!r}]", cost, zero=True)
+        return weights
 
     @property
     def _is_probability(self) -> bool:

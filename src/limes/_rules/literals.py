@@ -423,6 +423,16 @@ class SignRows:
         both = np.array(self.values)
         return tuple(both if free[j] else row[j : j + 1] for j in range(row.size))
 
+    def background(self) -> Floats:
+        """Return the rows of the background, (n, columns)."""
+        raise InputError(
+            "among='rows' needs a table: pass literals=limes.Literals.fit(background), or domain="
+        )
+
+    def distances(self, rows: Floats, row: Floats) -> Floats:
+        """Return how far rows (n, columns) are from a row, column by column."""
+        return np.asarray(rows != row, dtype=np.float64)
+
     def originals(self, rows: Floats) -> Objects:
         return rows
 
@@ -548,6 +558,18 @@ class TableRows(SignRows):
         return tuple(
             column if row[j] in column else np.union1d(column, row[j]) for j, column in enumerate(values)
         )
+
+    def background(self) -> Floats:
+        return self.literals.table.matrix
+
+    def distances(self, rows: Floats, row: Floats) -> Floats:
+        """Of numbers in standard deviations of the background; of categories, and missing values, 1."""
+        table = self.literals.table
+        spread = np.nanstd(table.matrix, axis=0)
+        apart = np.abs(rows - row) / np.where(spread > 0.0, spread, 1.0)
+        counted = table.numeric & ~np.isnan(apart)
+        same = (rows == row) | (np.isnan(rows) & np.isnan(row))
+        return np.where(counted, apart, np.where(same, 0.0, 1.0))
 
     def originals(self, rows: Floats) -> Objects:
         return self.literals.table.originals(rows)
