@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_iris
 from sklearn.ensemble import (
     GradientBoostingClassifier,
     GradientBoostingRegressor,
@@ -360,6 +361,53 @@ def test_relations_of_a_domain_leave_out_rows(kind, seed):
             assert truth.is_sufficient(row, positions(certificate), label) or not certificate.proved
             continue
         check(certificate, truth, row, label, model, units)
+
+
+@pytest.mark.parametrize("seed", range(repeats(30, 3)))
+def test_relations_of_ranges_hold_in_every_counterexample(seed):
+    """Real numbers with an order, missing values and one-hot columns, against rows drawn of the domain."""
+    rng = np.random.default_rng(seed)
+    low, hot = rng.normal(size=300), np.eye(3)[rng.integers(0, 3, 300)]
+    more, other = low + rng.exponential(size=300), rng.normal(size=300)
+    other[rng.random(300) < 0.1] = np.nan
+    x = np.column_stack([low, more, other, hot])
+    y = ((more - low > 1.0) ^ (hot[:, 0] > 0)) | (np.nan_to_num(other) > 1.0)
+    model = RandomForestClassifier(8, max_depth=5, random_state=0).fit(x, y)
+    domain = limes.Domain.fit(x)
+    assert (domain.orders, domain.one_hot) == (((0, 1),), ((3, 4, 5),))
+    explainer = limes.SparseExplainer(model, domain=domain, objective="certain", fresh=20)
+    size = 20_000
+    numbers = rng.uniform(np.nanmin(x[:, :3], axis=0), np.nanmax(x[:, :3], axis=0), (size, 3))
+    numbers[rng.random(size) < 0.1, 2] = np.nan
+    drawn = np.column_stack([numbers, np.eye(3)[rng.integers(0, 3, size)]])
+    for row in x[:3]:
+        certificate, label = explainer(row[None, :], progress=False).certificate, model.predict(row[None, :])
+        rows, columns = drawn.copy(), positions(certificate)
+        rows[:, columns] = row[columns]
+        rows = rows[rows[:, 0] <= rows[:, 1]]
+        assert certificate.smallest
+        assert (model.predict(rows) == label).all()
+        for example in certificate.counterexamples:
+            new = np.array([np.nan if value is None else value for value in example], dtype=float)
+            assert not new[0] > new[1]
+            assert sorted(new[3:]) == [0.0, 0.0, 1.0]
+            assert model.predict(new[None, :]) != label
+
+
+def test_of_three_classes_one_is_claimed():
+    x, y = load_iris(return_X_y=True)
+    model = RandomForestClassifier(20, random_state=0).fit(x, y)
+    explainer = limes.SparseExplainer(
+        model, domain=limes.Domain.fit(x), objective="certain", output=1, fresh=20
+    )
+    certificate = explainer(x[[60]]).certificate
+    assert certificate.claim == ">= 0.5"
+    assert certificate.smallest
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(x.min(axis=0), x.max(axis=0), (20_000, 4))
+    rows[:, positions(certificate)] = x[60, positions(certificate)]
+    assert (model.predict_proba(rows)[:, 1] >= 0.5).all()
+    assert (model.predict_proba(np.array(certificate.counterexamples))[:, 1] < 0.5).all()
 
 
 def test_fixed_columns_are_no_facts_and_groups_are_one():
