@@ -34,6 +34,7 @@ PARTS = {
     "quality": ("seeds", "cases"),
     "sparse": (),
     "holding": ("cases",),
+    "certain": ("cases",),
     "fit": ("cases",),
     "diagnostics": (),
     "text": ("rounds", "seeds"),

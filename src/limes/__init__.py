@@ -14,6 +14,7 @@ __version__ = "0.2.0"
 _HOME = {
     "CompiledExplainer": "limes._explainers.tables.compiled",
     "CompositeExplainer": "limes._explainers.composite",
+    "Domain": "limes._rules.domain",
     "Explanation": "limes._explanation",
     "ImageExplainer": "limes._explainers.image",
     "ImagePart": "limes._explainers.image",
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from limes._explanation import Explanation
     from limes._fitting import limit
     from limes._maple import MapleExplainer
+    from limes._rules.domain import Domain
     from limes._rules.explainer import SparseExplainer
     from limes._rules.literals import Literals
     from limes._show.decision import decision_page

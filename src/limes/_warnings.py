@@ -297,6 +297,14 @@ WARNINGS: Mapping[str, Kind] = {
             "not searched for; pass solver='branch_and_bound', which does, or a larger box=, or none",
             "time": "not proved optimal within the time limit: gap {gap:.1%}; raise time_limit, or samples, "
             "so that literals are less correlated",
+            "not sufficient, counterexample": "no set of these facts is sufficient: a row that shares all "
+            "of them has another answer (certificate.counterexamples); pass facts='values', or finer bins",
+            "not sufficient, open": "that the facts are sufficient was not proved in {limit:g} seconds: "
+            "raise time_limit",
+            "not minimal": "the facts are sufficient, but it was not decided in {limit:g} seconds whether "
+            "all of them are needed: raise time_limit",
+            "not smallest": "no fact can be dropped, but that fewer than {size} other facts, {least} or "
+            "more, are sufficient was not excluded in {limit:g} seconds: raise time_limit",
             "seen range": "the {certify} error of at most {error:g} rests on the range of the answers seen, "
             "[{low:g}, {high:g}]: pass scale=(low, high)",
             "not met": "no explanation of up to {size} literals has a certified {certify} error of "

@@ -212,10 +212,18 @@ def test_a_model_that_is_not_read_is_contrasted_among_rows_drawn():
     assert explainer.contrast(row, below=0.0) == contrast
 
 
-def test_kernels_are_read_but_have_no_bounds():
+def test_kernels_have_bounds():
     x, y = load_diabetes(return_X_y=True)
-    explainer = limes.SparseExplainer(SVR(C=10.0).fit(x, y), literals=limes.Literals.fit(x), k=1)
-    assert not explainer.contrast(x[[3]], above=165.0).proved
+    model = SVR(C=10.0).fit(x, y)
+    contrast = limes.SparseExplainer(model, literals=limes.Literals.fit(x), k=1).contrast(x[[3]], above=165.0)
+    assert contrast.proved
+    assert contrast.new_prediction > 165.0
+    single = []
+    for j in range(10):
+        rows = np.tile(x[3], (len(x), 1))
+        rows[:, j] = x[:, j]
+        single.append(model.predict(rows).max())
+    assert (len(contrast.changes) == 1) == (max(single) > 165.0)
 
 
 def test_wrong_questions_are_refused():
@@ -240,3 +248,67 @@ def test_an_output_without_a_name_is_the_output():
     contrast = limes.SparseExplainer(lambda X: X[:, 0], k=1).contrast(rows, below=0.0)
     assert "The prediction would fall below 0 if x0 were" in str(contrast)
     assert "“" not in str(contrast)
+
+
+# -- what may change ----------------------------------------------------------------------------------------
+
+
+def possible(x, row, fixed=(), up=(), down=(), obeys=lambda rows: np.ones(len(rows), dtype=bool)):
+    """All rows of background values that differ from a row where and as they may."""
+    values = []
+    for j in range(x.shape[1]):
+        its = np.union1d(np.unique(x[:, j]), row[j])
+        its = row[j : j + 1] if j in fixed else its[its >= row[j]] if j in up else its
+        values.append(its[its <= row[j]] if j in down else its)
+    rows = np.array([*product(*values)])
+    return rows[obeys(rows)]
+
+
+@pytest.mark.parametrize("kind", ["linear", "forest", "boosting"])
+@pytest.mark.parametrize("seed", range(repeats(20, 3)))
+def test_contrasts_keep_directions_fixed_columns_and_relations(kind, seed):
+    rng = np.random.default_rng(seed)
+    x = table(rng, kind)
+    x[:, 4] = x[:, 3] + rng.integers(0, 3, len(x))
+    model, row = fitted(kind, x, rng), x[int(rng.integers(80))]
+    domain = limes.Domain.fit(x, fixed=["x2"], one_hot=[])
+    assert domain.orders == ((3, 4),)
+    rows = possible(x, row, fixed=[2], up=[0], down=[1], obeys=lambda rows: rows[:, 3] <= rows[:, 4])
+    answers = model.predict(rows)
+    explainer = limes.SparseExplainer(model, domain=domain, objective="certain", error=1.0)
+    threshold = float(np.quantile(answers, 0.1)) + 1e-6
+    contrast = explainer.contrast(row[None, :], below=threshold, directions={"x0": "up", "x1": "down"})
+    size = fewest(rows, answers, row, lambda a: a < threshold)
+    assert contrast.reached
+    assert len(contrast.changes) == size or not contrast.proved
+    assert contrast.proved or kind == "linear"
+    changed = row.copy()
+    for change in contrast.changes:
+        changed[int(change.feature[1:])] = change.new_value
+    assert (rows == changed).all(axis=1).any()
+    assert contrast.new_prediction == pytest.approx(model.predict(changed[None, :])[0], rel=1e-12)
+    assert contrast.new_prediction < threshold
+
+
+def test_the_nearest_row_of_the_background():
+    rng = np.random.default_rng(0)
+    x = table(rng, "forest")
+    model, row = fitted("forest", x, rng), x[7]
+    explainer = limes.SparseExplainer(model, literals=limes.Literals.fit(x))
+    answers = model.predict(x)
+    threshold = float(np.quantile(answers, 0.2))
+    for costs in (None, {"x0": 5.0, "x3": 0.0}):
+        weights = np.array([5.0, 1.0, 1.0, 0.0, 1.0]) if costs else np.ones(5)
+        contrast = explainer.contrast(x[[7]], below=threshold, among="rows", costs=costs)
+        total = (np.abs(x - row) / x.std(axis=0)) @ weights
+        changed = row.copy()
+        for change in contrast.changes:
+            changed[int(change.feature[1:])] = change.new_value
+        assert contrast.reached
+        assert not contrast.proved
+        best = total[answers < threshold].min()
+        assert (np.abs(changed - row) / x.std(axis=0)) @ weights == pytest.approx(best)
+    with pytest.raises(InputError, match="costs= goes with"):
+        explainer.contrast(x[[7]], below=threshold, costs={"x0": 2.0})
+    with pytest.raises(InputError, match="up"):
+        explainer.contrast(x[[7]], below=threshold, directions={"x0": "sideways"})

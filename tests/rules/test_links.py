@@ -17,6 +17,8 @@ from sklearn.ensemble import (
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
+    StackingClassifier,
+    VotingClassifier,
 )
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.naive_bayes import GaussianNB
@@ -316,6 +318,40 @@ def test_a_function_is_told_to_have_no_bounds():
         np.zeros((1, 5)), above=0.6
     )
     assert "no bounds that are read" in contrast.reason
+
+
+COMPOSED = {
+    "votes": lambda: VotingClassifier(
+        [("a", BOOSTERS["gradient"]()), ("b", BOOSTERS["histogram"]())], voting="soft", weights=[1.0, 3.0]
+    ),
+    "calibrated": lambda: CalibratedClassifierCV(BOOSTERS["gradient"](), cv=2),
+    "isotonic": lambda: CalibratedClassifierCV(BOOSTERS["gradient"](), cv=2, method="isotonic"),
+    "stacked": lambda: StackingClassifier(
+        [("a", BOOSTERS["gradient"]()), ("b", DecisionTreeClassifier(max_depth=3, random_state=0))],
+        LogisticRegression(),
+        cv=2,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", [*BOOSTERS, *COMPOSED])
+@pytest.mark.parametrize("label", [None, 0])
+def test_the_worst_case_of_chances_is_that_of_all_rows_with_the_facts(kind, label):
+    rng = np.random.default_rng(0)
+    x = table(rng)
+    model = (BOOSTERS | COMPOSED)[kind]().fit(x, classes_of(x, rng))
+    literals = limes.Literals.fit(x, bins=2, categorical=[*range(5)] if kind == "pipeline" else None)
+    options = {"literals": literals, "k": 2, "fresh": 50, "output": label}
+    rule = limes.SparseExplainer(model, worst_case="exact", **options)(x[[0]])
+    used, cells = np.flatnonzero(rule.coefficients.values[0]), literals.cells(literals.table.encode(x))
+    values = [np.unique(x[cells[:, j] == cells[0, j], j] if j in used else x[:, j]) for j in range(5)]
+    answers = model.predict_proba(np.array([*product(*values)]))[:, 0 if label == 0 else 1]
+    certificate = rule.certificate
+    assert certificate.worst_case_exact
+    assert certificate.worst_case == pytest.approx((answers.min(), answers.max()), abs=1e-6)
+    quick = limes.SparseExplainer(model, **options)(x[[0]]).certificate
+    assert quick.worst_case[0] <= answers.min() + 1e-6
+    assert quick.worst_case[1] >= answers.max() - 1e-6
 
 
 # -- the threshold on the margin ----------------------------------------------------------------------------

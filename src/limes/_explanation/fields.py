@@ -154,6 +154,8 @@ def _is_of(value: Any, kind: Any) -> bool:
         return isinstance(value, Mapping) and all(
             name in value and _is_of(value[name], its) for name, its in kind.items()
         )
+    if kind is Any:
+        return True
     origin, parts = get_origin(kind), get_args(kind)
     if origin is UnionType:
         return any(_is_of(value, part) for part in parts)

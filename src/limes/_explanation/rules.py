@@ -89,6 +89,21 @@ class Certificate(Printable):
     fewest
         For k="smallest": the least number of facts that could meet the error by the sample, where rules
         minimise the error that is certified and are to hold; None elsewhere.
+    columns, claim
+        For "certain": the columns of the facts, and what they guarantee of the answer (">= 0.5").
+    minimal, smallest
+        For "certain", where ``proved`` says that the facts are sufficient, that is, that no row of the
+        ``domain`` with these facts contradicts the claim: whether no fact can be dropped, and whether no set
+        of fewer facts is sufficient. ``objective`` is then the number of facts, and ``lower_bound`` the
+        number below which no set is sufficient.
+    counterexamples
+        For "certain": for each fact that is needed, in the order of the columns, a row of the domain, as
+        values in the order of the table's columns, that shares all other facts and contradicts the claim by
+        the model's own answer. Where no set of facts is sufficient, a row that shares all of them.
+    seconds
+        For "certain": the time that the search took.
+    domain
+        For "certain": the rows that were taken to be possible, in words.
     worst_case, worst_case_exact
         (low, high): bounds of the answers to rows of background values with all facts of the rule, whatever
         their other columns are; and whether rows reach both ends. None for models that are not read.
@@ -133,13 +148,23 @@ class Certificate(Printable):
     threshold: float | None = None
     fewest: int | None = None
     certified: str = ""
+    columns: tuple[str, ...] = ()
+    claim: str = ""
+    minimal: bool = False
+    smallest: bool = False
+    counterexamples: tuple[tuple[Any, ...], ...] = ()
+    seconds: float = math.nan
+    domain: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("scale", "worst_case", "facts"):  # JSON makes lists of tuples
+        for name in ("scale", "worst_case", "facts", "columns", "domain"):  # JSON makes lists of tuples
             ends = getattr(self, name)
             object.__setattr__(self, name, None if ends is None else tuple(ends))
+        object.__setattr__(self, "counterexamples", tuple(map(tuple, self.counterexamples)))
 
     def __repr__(self) -> str:
+        if self.minimises == "certain":
+            return f"<Certificate: {_certain_sentence(self)}>"
         error, bound = math.sqrt(self.fresh_fidelity), math.sqrt(self.bounds["fidelity"])
         return (
             f"<Certificate: errs by {number(error, 3)} on fresh rows, at most {number(bound, 3)} with "
@@ -147,6 +172,9 @@ class Certificate(Printable):
         )
 
     def _card(self) -> Card:
+        if self.minimises == "certain":
+            sentences = tuple(certificate_sentences(self))
+            return Card(title="Certificate", subtitle=self.rule, remarks=sentences)
         together = f"The bounds hold together with {self.confidence:.0%} confidence."
         remarks = (*certificate_sentences(self), together)
         return Card(title="Certificate", subtitle=self.rule, remarks=remarks)
@@ -195,6 +223,9 @@ _BEST_OF = {
 
 def certificate_sentences(facts: Certificate) -> Iterator[str]:
     """Write a certificate: errors, what holds for all rows, whether the rule is the best of its size."""
+    if facts.minimises == "certain":
+        yield from _certain_sentences(facts)
+        return
     sure, bounds = f"with {facts.confidence:.0%} confidence", facts.bounds
     if facts.minimises == "fidelity":
         error, bound = (number(math.sqrt(square), 3) for square in (facts.fresh_fidelity, bounds["fidelity"]))
@@ -227,6 +258,39 @@ def certificate_sentences(facts: Certificate) -> Iterator[str]:
         )
     else:
         yield f"Answers are known to lie in [{low}, {high}], on which the bounds rest."
+
+
+def _certain_sentence(facts: Certificate) -> str:
+    n = len(facts.facts)
+    who = "whatever its columns are"
+    if n:
+        these = "this fact" if n == 1 else f"these {n} facts"
+        who = f"with {these}, whatever its other columns are"
+    claim = f"a {facts.quantity} {facts.claim}"
+    if facts.proved:
+        return f"Every row {who}, has {claim}: proved"
+    if facts.counterexamples:
+        return f"Rows with all of these facts need not have {claim}: the counterexample is one"
+    return f"That every row {who}, has {claim}, is not proved"
+
+
+def _certain_sentences(facts: Certificate) -> Iterator[str]:
+    yield f"{_certain_sentence(facts)}."
+    if facts.proved and facts.smallest:
+        yield "No set of fewer facts is sufficient: proved."
+    elif facts.proved:
+        yield f"A sufficient set has {count(int(facts.lower_bound), 'fact')} or more."
+    if facts.proved and facts.minimal and facts.facts:
+        yield (
+            "Each fact is needed: for each there is a row that shares all the others, and of which the claim "
+            "is not true."
+        )
+    if facts.worst_case is not None:
+        low, high = map(number, facts.worst_case)
+        ends = "" if facts.worst_case_exact else " (bounds, which no row need reach)"
+        yield f"In rows of the table's values with these facts the model answers from {low} to {high}{ends}."
+    if facts.coverage is not None:
+        yield f"The facts hold in {facts.coverage:.1%} of the background's rows."
 
 
 def _fewest(facts: Certificate) -> str:

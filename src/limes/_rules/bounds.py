@@ -15,20 +15,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from heapq import heappop, heappush
 from itertools import count
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
 from limes import _kernels
 from limes._arrays import Bools, Floats, Ints, times
-from limes._functions import LARGEST
+from limes._functions import LARGEST, Function, is_line
+from limes._functions import parts as families_of
+from limes._functions import texture as texture_of
 from limes.exceptions import InputError
 from limes.models._algebra import map_outputs
-from limes.models.forms._base import Combination, Form, Reducible, Sum, outputs_of
-from limes.models.forms._linked import Linked, Softmax, as_sum
+from limes.models.forms._base import Combination, Form, GaussianKernels, Reducible, Sum, outputs_of
+from limes.models.forms._linked import Linked, Ridges, Softmax, as_sum
+from limes.models.forms._links import CURVES
 from limes.models.forms._trees import Forest
 from limes.models.readers.links import Curve, matching_curve
 
@@ -50,8 +54,36 @@ class Range:
         return Range(low, high, self.columns, self.thresholds, abs(factor) * self.stakes)
 
 
+Kind = Literal["constant", "line", "other"]
+_KINDS: tuple[Kind | None, ...] = (None, "constant", "line", "other")
+
+
+@dataclass(frozen=True, eq=False)
+class Texture:
+    """How an answer depends on one column: where it may jump, and what it is in between."""
+
+    breaks: Floats  # ascending
+    # "constant", "line", or "other"; None where nothing depends on the column
+    between: Kind | None = None
+
+    def joined(self, other: Texture) -> Texture:
+        between = max(self.between, other.between, key=_KINDS.index)
+        return Texture(np.union1d(self.breaks, other.breaks), between)
+
+
+UNREAD = Texture(np.zeros(0))
+
+
 class Bounds:
     """Bounds of one form over boxes."""
+
+    def values(self, rows: Floats) -> Floats:
+        """Return what is bounded at rows (n, d), (n,)."""
+        raise NotImplementedError
+
+    def texture(self, j: int) -> Texture:
+        """Return how what is bounded depends on column j."""
+        raise NotImplementedError
 
     def __call__(self, box: Box) -> Range:
         """Return bounds that hold for every row of the box, and are reached where nothing is at stake."""
@@ -70,17 +102,31 @@ def bounds_of(form: Form) -> Bounds | None:
         pass
     match form:
         case Forest():
-            return _ForestBounds(form)
+            return ForestBounds(form)
         case Combination():
             parts = [bounds_of(part) for part in form.parts]
             bounded = [part for part in parts if part is not None]
             if len(bounded) < len(parts):
                 return None
-            return _WeightedBounds(tuple(bounded), form.weights, float(form.intercept))
+            return WeightedBounds(tuple(bounded), form.weights, float(form.intercept))
         case Linked() if form.curve.is_monotone and form.coef.size == 1:
             margin = bounds_of(form.margin)
             return None if margin is None else _LinkedBounds(margin, form)
+        case GaussianKernels() if form.coef.ndim == 1:
+            return KernelBounds(form)
+        case Ridges() if form.scales.ndim == 1 and _is_monotone(form.activation):
+            return RidgeBounds(form)
     return None
+
+
+def _is_monotone(activation: str) -> bool:
+    return activation == "identity" or CURVES[activation].is_monotone
+
+
+def _kind_of(function: Function) -> Kind:
+    if texture_of(function).constant:
+        return "constant"
+    return "line" if is_line(function) else "other"
 
 
 @dataclass(frozen=True)
@@ -161,6 +207,17 @@ def _halves(box: Box, ends: Range) -> tuple[Box, Box]:
 class _SumBounds(Bounds):
     form: Sum
 
+    def values(self, rows: Floats) -> Floats:
+        return np.asarray(self.form.predict(rows))
+
+    def texture(self, j: int) -> Texture:
+        function = self.form.functions[j]
+        if function is None or not np.any(self.form.loadings[j]):
+            return UNREAD
+        kinds = [_kind_of(part) for part in families_of(function)]
+        between = max(kinds, key=_KINDS.index)
+        return Texture(texture_of(function).breaks, between)
+
     def __call__(self, box: Box) -> Range:
         low = high = float(self.form.intercept)
         columns, middles, stakes = [], [], []
@@ -183,10 +240,18 @@ class _SumBounds(Bounds):
 
 
 @dataclass(frozen=True, eq=False)
-class _WeightedBounds(Bounds):
+class WeightedBounds(Bounds):
+    """Bounds of a weighted sum of what has bounds."""
+
     parts: tuple[Bounds, ...]
     weights: Floats
     intercept: float
+
+    def values(self, rows: Floats) -> Floats:
+        return self.intercept + times(np.stack([part.values(rows) for part in self.parts], 1), self.weights)
+
+    def texture(self, j: int) -> Texture:
+        return reduce(Texture.joined, (part.texture(j) for part in self.parts))
 
     def __call__(self, box: Box) -> Range:
         parts = [part(box).scaled(float(w)) for part, w in zip(self.parts, self.weights, strict=True)]
@@ -204,6 +269,13 @@ class _LinkedBounds(Bounds):
     margin: Bounds
     form: Linked
 
+    def values(self, rows: Floats) -> Floats:
+        curve = self.form.curve.function(self.margin.values(rows))
+        return float(np.ravel(self.form.intercept)[0]) + self._coef * np.asarray(curve)
+
+    def texture(self, j: int) -> Texture:
+        return self.margin.texture(j)  # monotone: its ends are where the margin's are
+
     def __call__(self, box: Box) -> Range:
         of_margin = self.margin(box)
         ends = self.form.curve.function(np.array([of_margin.low, of_margin.high]))
@@ -220,8 +292,19 @@ class _LinkedBounds(Bounds):
 
 
 @dataclass(frozen=True, eq=False)
-class _ForestBounds(Bounds):
+class ForestBounds(Bounds):
+    """The least and the largest leaf of each tree."""
+
     form: Forest
+
+    def values(self, rows: Floats) -> Floats:
+        return self.form.predict(rows)
+
+    def texture(self, j: int) -> Texture:
+        tests = self.form.feature == j
+        if not tests.any():
+            return UNREAD
+        return Texture(np.unique(self.form.threshold[tests & (self.form.set_of < 0)]), "constant")
 
     def __call__(self, box: Box) -> Range:
         form, trees = self.form, self.form.roots.size
@@ -321,6 +404,18 @@ class Searched:
     tolerance: float = 0.0  # rounding of the model, relative to its largest numbers
     size: float = 0.0  # of the margins
 
+    def answers(self, rows: Floats) -> Floats:
+        """Return the answers at rows (n, d) by what was read, (n,)."""
+        values = self.bounds.values(rows)
+        return values if self.curve is None else np.asarray(self.curve(values))
+
+    def rounding(self, threshold: float) -> float:
+        """Return the largest difference of answers by what was read and of the model's, near a threshold."""
+        if self.curve is None:
+            return self.tolerance * max(self.size, abs(threshold))
+        ends = np.abs(self.curve(np.array([-np.inf, np.inf])))
+        return float(self.tolerance * max(abs(threshold), *ends[np.isfinite(ends)].tolist(), 0.0))
+
     def crossing(self, sign: float, threshold: float) -> Crossing | None:
         """Return the goal sign · answer < sign · threshold on what is bounded; None if none reaches it."""
         if self.curve is None:
@@ -379,7 +474,8 @@ def searched_form(form: Form, rows: Floats, tolerance: float) -> Searched | None
 
         case _:
             bounds = bounds_of(form)
-            return None if bounds is None else Searched(bounds)
+            size = float(np.abs(form.predict(rows)).max())
+            return None if bounds is None else Searched(bounds, None, tolerance, size)
     return None if bounds is None else Searched(bounds, answers, tolerance, float(np.abs(values).max()))
 
 
@@ -427,6 +523,12 @@ def _odds_bounds(margins: Form, k: int, factor: float = 1.0) -> Bounds | None:
 class _OddsBounds(Bounds):
     parts: tuple[Bounds, ...]  # of m_a - m_b, for each other class b
 
+    def values(self, rows: Floats) -> Floats:
+        return -np.asarray(logsumexp([-part.values(rows) for part in self.parts], axis=0))
+
+    def texture(self, j: int) -> Texture:
+        return reduce(Texture.joined, (part.texture(j) for part in self.parts))
+
     def __call__(self, box: Box) -> Range:
         parts = [part(box) for part in self.parts]
         lows, highs = np.array([[part.low, part.high] for part in parts]).T
@@ -439,3 +541,78 @@ class _OddsBounds(Bounds):
             np.concatenate([part.thresholds for part in parts]),
             np.concatenate(stakes),
         )
+
+
+# -- kernel machines and networks ---------------------------------------------------------------------------
+#
+# Each term has a range over a box: a Gaussian kernel between those at the nearest and at the farthest point
+# of the box from its centre, a monotone activation between those at the ends of w·x + b. The sum of the terms
+# lies between the sums of their ends, which no row need reach.
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalBounds(Bounds):
+    """Bounds over all rows between the first and the last value of each column of a box."""
+
+    form: Any
+
+    def values(self, rows: Floats) -> Floats:
+        return np.asarray(self.form.predict(rows))
+
+    def texture(self, j: int) -> Texture:  # noqa: ARG002 - every column is alike
+        return Texture(np.zeros(0), "other")
+
+    def __call__(self, box: Box) -> Range:
+        lower, upper = np.array([[values[0], values[-1]] for values in box]).T
+        low, high, stakes = self.ends(lower, upper)
+        return Range(low, high, np.arange(lower.size), 0.5 * (lower + upper), stakes)
+
+    def ends(self, lower: Floats, upper: Floats) -> tuple[float, float, Floats]:
+        """Return a lower and an upper bound over [lower, upper], and what each column adds to their gap."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class KernelBounds(IntervalBounds):
+    """Bounds of Gaussian kernels, from the nearest and the farthest point of a box."""
+
+    form: GaussianKernels
+
+    def ends(self, lower: Floats, upper: Floats) -> tuple[float, float, Floats]:
+        form, inverse = self.form, 1.0 / self.form.scales
+        first, last = (lower - form.centers) * inverse, (upper - form.centers) * inverse
+        near = np.where((first < 0.0) & (last > 0.0), 0.0, np.minimum(first**2, last**2))
+        far = np.maximum(first**2, last**2)
+        largest, least = np.exp(-0.5 * near.sum(axis=1)), np.exp(-0.5 * far.sum(axis=1))
+        return _weighted(form.coef, least, largest, form.intercept, largest[:, None] * (far - near))
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeBounds(IntervalBounds):
+    """Bounds of monotone activations of linear sums."""
+
+    form: Ridges
+
+    def ends(self, lower: Floats, upper: Floats) -> tuple[float, float, Floats]:
+        form = self.form
+        ends = np.stack([form.weights * lower, form.weights * upper])
+        inner = form.offsets + ends.min(axis=0).sum(axis=1), form.offsets + ends.max(axis=0).sum(axis=1)
+        curve: Callable[[Floats], Any] = (
+            (lambda s: s) if form.activation == "identity" else CURVES[form.activation].function
+        )
+        least, largest = np.sort([curve(inner[0]), curve(inner[1])], axis=0)
+        spread = np.abs(ends[1] - ends[0])
+        share = spread / np.maximum(spread.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        return _weighted(form.scales, least, largest, form.intercept, (largest - least)[:, None] * share)
+
+
+def _weighted(
+    weights: Floats, least: Floats, largest: Floats, intercept: Floats, gaps: Floats
+) -> tuple[float, float, Floats]:
+    """Return the ends of Σ weight · term, and the gap that each column adds; ``gaps`` are (terms, d)."""
+    ends = np.stack([weights * least, weights * largest])
+    low, high = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
+    base = float(np.ravel(intercept)[0])
+    # roundings of sums must not lower an upper bound, nor raise a lower one
+    blur = np.finfo(float).eps * weights.size * float(np.abs(ends).sum() + abs(base))
+    return base + low - blur, base + high + blur, np.abs(weights) @ gaps

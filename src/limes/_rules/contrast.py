@@ -54,23 +54,48 @@ class Target:
 
 # Whether a row is beyond the threshold by the model's own answer
 Reaches = Callable[[Floats], bool]
+# Which rows are possible, (m, columns) -> (m,)
+Obeys = Callable[[Floats], Bools]
 
 
-def verdict(row: Floats, ask: Ask, goal: Target) -> Reaches:
+def always(rows: Floats) -> Bools:
+    return np.ones(len(rows), dtype=np.bool_)
+
+
+def obeying(values: Box, broken: Callable[[Floats], str] | None) -> Obeys:
+    """Return whether rows take listed values, and break no relation between columns."""
+
+    def obeys(rows: Floats) -> Bools:
+        listed = [
+            np.isin(rows[:, j], its) | (np.isnan(rows[:, j]) & np.isnan(its).any())
+            for j, its in enumerate(values)
+        ]
+        kept = np.all(listed, axis=0)
+        if broken is not None:
+            kept &= np.array([not broken(row) for row in rows], dtype=np.bool_)
+        return np.asarray(kept)
+
+    return obeys
+
+
+def verdict(row: Floats, ask: Ask, goal: Target, obeys: Obeys = always) -> Reaches:
     """Ask about each row beside the row itself, as the final answers are: batches may change last digits."""
-    return lambda new: bool(goal.reached(ask(np.stack([row, new])))[1])
+    return lambda new: bool(obeys(new[None, :])[0] and goal.reached(ask(np.stack([row, new])))[1])
 
 
-def changes_among(rows: Floats, row: Floats, ask: Ask, goal: Target, why: str) -> SmallestChange:
+def changes_among(
+    rows: Floats, row: Floats, ask: Ask, goal: Target, why: str, obeys: Obeys = always
+) -> SmallestChange:
     """Search among rows drawn, (m, columns), and take back each change of the best one that is not needed."""
-    enough = rows[goal.reached(ask(rows))]
+    rows = rows[obeys(rows)]
+    enough = rows[goal.reached(ask(rows))] if len(rows) else rows
     if not len(enough):
         return SmallestChange((), None, f"none of {len(rows):,} rows drawn is enough, and {why}")
     best = enough[np.argmin(_differ(enough, row).sum(axis=1))].copy()
     for j in _changed(best, row):
         shorter = best.copy()
         shorter[j] = row[j]
-        if goal.reached(ask(shorter[None, :]))[0]:
+        if obeys(shorter[None, :])[0] and goal.reached(ask(shorter[None, :]))[0]:
             best = shorter
     reason = f"they are the fewest among {len(rows):,} rows drawn, as {why}"
     return SmallestChange(_changed(best, row), best, reason)
@@ -84,14 +109,27 @@ def _changed(new: Floats, row: Floats) -> tuple[int, ...]:
     return tuple(np.flatnonzero(_differ(new, row)).tolist())
 
 
-def nearest(fewest: SmallestChange, row: Floats, values: Box, ask: Ask, goal: Target) -> SmallestChange:
+def nearest_row(
+    rows: Floats, row: Floats, costs: Floats, ask: Ask, goal: Target, obeys: Obeys
+) -> SmallestChange:
+    """Return the row of a table, (m, columns), beyond the threshold for which ``costs`` (m,) are least."""
+    enough = np.flatnonzero(obeys(rows) & goal.reached(ask(rows)))
+    if not enough.size:
+        return SmallestChange((), None, f"no possible row among {len(rows):,} is enough")
+    best = rows[enough[np.argmin(costs[enough])]]
+    return SmallestChange(_changed(best, row), best, "it is the nearest whole row of the background")
+
+
+def nearest(
+    fewest: SmallestChange, row: Floats, values: Box, ask: Ask, goal: Target, obeys: Obeys = always
+) -> SmallestChange:
     """Move changes, one after the other, to the values nearest the row's own that are enough.
 
     The model itself answers: a value that is enough by what was read may miss the threshold by a rounding.
     """
     if fewest.row is None:
         return fewest
-    reaches = verdict(row, ask, goal)
+    reaches = verdict(row, ask, goal, obeys)
     new = fewest.row.copy()
     for j in fewest.columns:
         places = np.unique(np.linspace(0, values[j].size - 1, _NEAREST).astype(np.int64))
@@ -99,7 +137,7 @@ def nearest(fewest: SmallestChange, row: Floats, values: Box, ask: Ask, goal: Ta
         candidates = candidates[np.argsort(np.abs(candidates - row[j]), kind="stable")]
         rows = np.tile(new, (candidates.size, 1))
         rows[:, j] = candidates
-        enough = candidates[goal.reached(ask(rows)) & (_differ(rows, row)[:, j])]
+        enough = candidates[goal.reached(ask(rows)) & _differ(rows, row)[:, j] & obeys(rows)]
         moved = new.copy()
         moved[j] = enough[0] if enough.size else new[j]
         new = moved if reaches(moved) else new
@@ -162,19 +200,22 @@ _CUT_SHORT = "the search was cut short"
 
 
 def fewest_changes(
-    searched: Searched, row: Floats, values: Box, goal: Target, reaches: Reaches
+    searched: Searched, row: Floats, values: Box, goal: Target, reaches: Reaches, *, related: bool = False
 ) -> SmallestChange:
-    """Search for a row beyond the threshold that differs from a row, which is not, in the fewest columns."""
+    """Search for a row beyond the threshold that differs from a row, which is not, in the fewest columns.
+
+    ``related`` says whether relations between columns refuse rows, too, whatever their answers are.
+    """
     crossing = searched.crossing(goal.sign, goal.threshold)
     if crossing is None:
         return SmallestChange((), None, "")
     free = [j for j, column in enumerate(values) if column.size > 1]
-    limit = Limit(crossing.threshold, reaches, crossing.blur)
+    limit = Limit(crossing.threshold, reaches, np.inf if related else crossing.blur)
     search = _Search(searched.bounds, row, values, crossing.sign, limit)
     end = search(free)
     if end.row is None and end.value >= limit.below:
         return SmallestChange((), None, "")
-    if search.is_by_column:
+    if search.is_by_column and not related:
         return search.greedy(free, "")
     reason = ""
     for size in range(1, len(free) + 1):

@@ -27,6 +27,7 @@ from limes._explanation.drawing import Described
 from limes._explanation.explanation import from_fields
 from limes._explanation.rules import Contrast
 from limes._explanation.wording import holding_text, number, rule_text
+from limes._rules.bounds import Box
 from limes._rules.contrast import (
     SmallestChange,
     Target,
@@ -35,8 +36,11 @@ from limes._rules.contrast import (
     fewest_changes,
     freed,
     nearest,
+    nearest_row,
+    obeying,
     verdict,
 )
+from limes._rules.domain import Domain
 from limes._rules.literals import Literals, TableRows, check_columns, rows_of
 from limes._rules.model import ModelReading, RowCalls, RuleModel
 from limes._rules.neighbourhood import SIGNS, LiteralNeighbourhood
@@ -49,6 +53,14 @@ from limes._rules.rule import (
     rule_warnings,
 )
 from limes._rules.solvers import SOLVERS, search_options
+from limes._rules.sufficient import (
+    TIME_LIMIT,
+    CertainRule,
+    Question,
+    check_facts,
+    claim_of,
+    with_certain,
+)
 from limes._threads import LRUCache, one_blas_thread, progress_of
 from limes._warnings import RowWarning
 from limes.exceptions import InputError, ModelError
@@ -71,7 +83,9 @@ _DIFFERENCE = "what the rule says of the prediction if the fact holds rather tha
 # Boxes that a search for the worst case cuts at most
 _BOXES = {"bounds": 0, "exact": 2000}
 # What facts are chosen for
-_OBJECTIVES = ("fidelity", "precision", "class")
+_OBJECTIVES = ("fidelity", "precision", "class", "certain")
+# Literals of a rule, and seconds of a search, unless the user says other numbers
+_LITERALS, _SECONDS = 7, 60.0
 # k="smallest" tries no more: longer rules are not read, and their precision is not enumerated
 _MOST_LITERALS = 20
 
@@ -88,17 +102,27 @@ class SparseExplainer(Described):
     model
         A fitted estimator or a callable. Without ``literals`` it takes rows of ``values``, and so do you.
     k
-        Number of literals, or "smallest": the fewest (20 at most) whose bound is at most ``error``, of the
-        rules that minimise the error that is certified.
+        Number of literals, 7 by default, or "smallest": the fewest (20 at most) whose bound is at most
+        ``error``, of the rules that minimise the error that is certified.
     objective
         The error that the literals minimise. None: with k="smallest" the error that ``certify`` bounds, else
         "fidelity". "fidelity": the error of the weights. "precision": at most k
         facts S under which the answer moves least, E[|f(z) - f(x)| given z_S = x_S]. "class": facts under
         which it stays on its side of ``threshold``, least P[other side given z_S = x_S]. Both are searched
         for in a sample, by branch and bound, and bounded on fresh rows; weights are then the least squares
-        on S.
+        on S. "certain": the fewest facts such that every row that shares them, whatever its other columns
+        are in the ``domain``, is on the same side of ``threshold``, or within ``error`` of f(x): proved by
+        bounds over boxes, for models that are read. It takes no ``k``; the certificate has ``columns``,
+        ``proved``, ``minimal``, ``smallest`` and ``counterexamples``.
+    domain
+        For "certain": :class:`limes.Domain`, which rows are possible. None: every column takes any value
+        between the least and the largest of the literals' table, whole numbers where all of these are whole,
+        and its levels. A row's own values are always possible.
+    facts
+        For "certain": "values" (a fact is the row's own value of a column) or "literals" (that it lies in
+        the bin or level of ``literals``). None: "literals" if they are passed, else "values".
     threshold
-        For "class": the number between the classes; 0.5 for probabilities, 0 for margins.
+        For "class" and "certain": the number between the classes; 0.5 for probabilities, 0 for margins.
     spread
         σ ≥ 0; the larger, the closer to the instance.
     intercept
@@ -110,6 +134,7 @@ class SparseExplainer(Described):
     law
         Which literals flip. "literal": each with probability q, independently. "count": j of them with
         probability proportional to e^{-σj}, which ones is a uniform draw; its E[s f] is always sampled.
+        "background": for "certain", the ranges of the background, which it has anyway.
     samples
         Rows around each instance that w is fitted on.
     solver
@@ -140,7 +165,8 @@ class SparseExplainer(Described):
         of any other model that of the answers seen ([-1, 1] if they lie inside), and the certificate says
         that it is an assumption.
     error, certify
-        For k="smallest": the bound in units of the answers, and the error that it bounds: "precision",
+        For "certain" ``error`` is the largest distance from f(x), in place of a threshold. For k="smallest"
+        the bound in units of the answers, and the error that it bounds: "precision",
         "fidelity" (the mean square), or that of the ``objective``. None: that of the ``objective``, else
         "precision". With another solver than "projection", or without a constant, rules minimise their
         fidelity error: the first of them whose precision error is small enough need not be the shortest.
@@ -151,7 +177,8 @@ class SparseExplainer(Described):
     method
         For "projection" and law "literal": "exact", "sampled" or "auto".
     gap, time_limit, threads
-        For "branch_and_bound": the gap to stop at, seconds per row, and how many threads search together.
+        For "branch_and_bound": the gap to stop at, seconds per row (60), and how many threads search
+        together. For "certain" ``time_limit`` is 10 seconds; what was proved until then holds.
     tolerance
         The former name of ``gap``, with a FutureWarning.
     rng, batch_size, retry
@@ -168,7 +195,8 @@ class SparseExplainer(Described):
 
     References
     ----------
-    Koriche, Lagniez and Tran, "Probabilistic Explanations for Regression Models", 2025.
+    Koriche, Lagniez and Tran, "Probabilistic Explanations for Regression Models", 2025; "certain": Ignatiev,
+    Narodytska and Marques-Silva, "Abduction-based explanations for machine learning models", AAAI 2019.
 
     Examples
     --------
@@ -193,13 +221,23 @@ class SparseExplainer(Described):
     ...     return 0.6 * X[:, 0] * X[:, 1] + 0.1 * X[:, 2] + 0.05 * X[:, 3]
     >>> limes.SparseExplainer(product, k=2, spread=0.0, objective="precision")([[1, 1, 1, 1]]).rule()
     '[x0 = 1] and [x1 = 1]  ->  output within 0.3 of 0.75'
+
+    Facts that hold for certain:
+
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X = [[1.0, 5.0], [2.0, 6.0], [3.0, 5.0], [4.0, 6.0]]
+    >>> tree = DecisionTreeClassifier(max_depth=1, random_state=0).fit(X, [0, 0, 1, 1])
+    >>> explainer = limes.SparseExplainer(tree, domain=limes.Domain.fit(X), objective="certain")
+    >>> certificate = explainer([[1.5, 6.0]]).certificate
+    >>> certificate.columns, certificate.proved, certificate.smallest
+    (('x0',), True, True)
     """
 
     def __init__(
         self,
         model: Any,
         *,
-        k: int | str = 7,
+        k: int | str | None = None,
         objective: str | None = None,
         threshold: float | None = None,
         intercept: bool = True,
@@ -209,6 +247,8 @@ class SparseExplainer(Described):
         samples: int = 1000,
         solver: str = "projection",
         literals: Literals | None = None,
+        domain: Domain | None = None,
+        facts: str | None = None,
         exclude: Sequence[Any] = (),
         neighbourhood: str | None = None,
         values: tuple[float, float] = SIGNS,
@@ -222,7 +262,7 @@ class SparseExplainer(Described):
         method: str = "auto",
         gap: float | None = None,
         tolerance: float | None = None,
-        time_limit: float = 60.0,
+        time_limit: float | None = None,
         threads: int = 1,
         rng: int | np.random.Generator | np.random.SeedSequence | None = None,
         batch_size: int = 4096,
@@ -235,8 +275,17 @@ class SparseExplainer(Described):
         self._boxes = _BOXES[worst_case]
         self._options = SamplingOptions(method=method, rng=rng, batch_size=batch_size, retry=retry)
         self._spread = check_size("spread", spread, zero=True)
+        is_certain = objective == "certain"
+        fact_kind = check_facts(facts, literals, domain)
+        if is_certain:
+            law = "literal" if law == "background" else law
+            k, largest, error = _check_certain(k, error, certify, solver, intercept)
+        elif domain is not None or facts is not None:
+            raise InputError("domain= and facts= go with objective='certain'")
+        if literals is None and domain is not None:
+            literals = Literals.of_table(domain.table)
         self._rows = rows_of(literals, neighbourhood, law, values)
-        self._k, error = _check_literals(k, error)
+        self._k, error = _check_literals(_LITERALS if k is None else k, error)
         free = solver == "projection" and intercept is True and box is None
         objective, certify = _check_errors(objective, certify, is_smallest=self._k is None, is_free=free)
         self._exclude = _check_names("exclude", exclude)
@@ -256,14 +305,23 @@ class SparseExplainer(Described):
             seed=self._options.sampling.seed,
             error=error,
             certify=certify,
-            search=search_options(solver, gap, tolerance, time_limit, threads),
+            search=search_options(
+                solver, gap, tolerance, _SECONDS if time_limit is None else time_limit, threads
+            ),
             intercept=_check_intercept(intercept),
             box=_check_box(box, intercept, solver),
             objective=objective,
             threshold=0.0,
         )
         self._has_usual_threshold = threshold is None
-        if self._config.is_to_hold:
+        self._question: Question | None = None
+        if is_certain:
+            check_size("time_limit", TIME_LIMIT if time_limit is None else time_limit)
+            between = None if threshold is None else as_number(threshold)
+            claim = claim_of(self._output, between, largest, len(getattr(model, "classes_", ())))
+            seconds = TIME_LIMIT if time_limit is None else float(time_limit)
+            self._question = Question(self._rows, domain, fact_kind, claim, seconds)
+        elif self._config.is_to_hold:
             self._config = self._holding(threshold)
         elif threshold is not None:
             raise InputError("threshold= goes with objective='class'")
@@ -281,7 +339,7 @@ class SparseExplainer(Described):
             "neighbourhood": self._rows.label,
             "law": law,
             "spread": self._spread,
-            "k": k,
+            **({} if is_certain else {"k": _LITERALS if k is None else k}),
             "intercept": intercept,
             "solver": solver,
             "objective": objective,
@@ -398,8 +456,8 @@ class SparseExplainer(Described):
             progress=progress_of(shown=progress),
             workers=check_count("workers", workers),
         )
-        finished = [i for i, rule in enumerate(results) if rule is not None]
-        rules = [rule for rule in results if rule is not None]
+        finished = [i for i, result in enumerate(results) if result is not None]
+        rules = [result for result in results if result is not None]
         explanation = None
         if rules:
             around = [near[i] for i in finished]
@@ -417,11 +475,16 @@ class SparseExplainer(Described):
         below: float | None = None,
         above: float | None = None,
         exclude: Sequence[Any] = (),
+        fixed: Sequence[Any] = (),
+        directions: Mapping[Any, str] | None = None,
+        among: str = "values",
+        costs: Mapping[Any, float] | None = None,
     ) -> Contrast:
         """Find as few columns of one row as can be whose change takes the prediction beyond a threshold.
 
         Columns take values of the background. Of models that are read the fewest are proved by bounds, where
         the search is not too long; of others they are the fewest among ``fresh`` rows drawn around the row.
+        With a ``domain`` of the explainer the changed row obeys its relations, and its fixed columns stay.
 
         Parameters
         ----------
@@ -431,23 +494,40 @@ class SparseExplainer(Described):
             The threshold, one of the two: fall below it, or rise above it.
         exclude
             Names of columns that do not change, besides those of the explainer.
+        fixed
+            The same: names of columns that do not change.
+        directions
+            Columns that only rise or only fall, by name: ``{"age": "up", "debt": "down"}``.
+        among
+            "values": columns change one by one, to values that the background has. "rows": the changed row is
+            the nearest row of the background beyond the threshold.
+        costs
+            For "rows": what a change of a column costs, by name, in units of its standard deviation in the
+            background (of a category: any change); 1 by default.
 
         Raises
         ------
         InputError
-            If it is not one row, or a threshold or name is not usable.
+            If it is not one row, or a threshold, name or option is not usable.
         ModelError
             If the model fails.
         """
-        goal, rows = Target.of(below, above), self._rows.encode(X)
-        if len(rows) != 1:
-            raise InputError(f"a contrast is of one row, got {len(rows)}: pass X.iloc[[i]], or X[i : i + 1]")
-        (row,) = rows
-        model = self._current(rows)
-        still = self._rows.positions((*self._exclude, *_check_names("exclude", exclude)), row.size)
+        check_choice("among", among, ("values", "rows"))
+        if costs is not None and among != "rows":
+            raise InputError("costs= goes with among='rows': other contrasts change the fewest columns")
+        goal, (row,) = Target.of(below, above), self._one_row(X)
+        model = self._current(row[None, :])
+        names = (*self._exclude, *_check_names("exclude", exclude), *_check_names("fixed", fixed))
+        still = self._rows.positions(names, row.size)
+        domain = None if self._question is None else self._question.domain_of(row.size)
+        if domain is not None:
+            still = np.union1d(still, domain.fixed).astype(np.int64)
         changing = np.setdiff1d(np.arange(row.size), still)
         values = freed(self._rows.box(row, changing[:0]), row, changing)
-        reaches, searched = verdict(row, self._ask, goal), model.searched
+        values = self._directed(values, row, directions or {})
+        related = domain is not None and domain.has_relations
+        obeys = obeying(values, domain.broken if domain is not None and related else None)
+        reaches, searched = verdict(row, self._ask, goal, obeys), model.searched
 
         def among_rows(why: str) -> SmallestChange:
             near = self._rows.near(row, self._spread)
@@ -455,19 +535,47 @@ class SparseExplainer(Described):
             rng = np.random.default_rng(stream)
             drawn = near.rows(near.law.flips(rng, self._config.fresh), rng)
             drawn[:, still] = row[still]
-            return changes_among(drawn, row, self._ask, goal, why)
+            return changes_among(drawn, row, self._ask, goal, why, obeys)
 
-        if reaches(row):
+        if bool(goal.reached(self._ask(np.stack([row, row])))[0]):
             fewest = SmallestChange((), row, "")
+        elif among == "rows":
+            matrix = self._rows.background()
+            total = self._rows.distances(matrix, row) @ self._weights(row.size, costs or {})
+            fewest = nearest_row(matrix, row, total, self._ask, goal, obeys)
         elif searched is None:
             fewest = among_rows("the model has no bounds that are read")
         else:
-            fewest = fewest_changes(searched, row, values, goal, reaches)
+            fewest = fewest_changes(searched, row, values, goal, reaches, related=related)
             if fewest.row is None and fewest.reason:
                 fewest = among_rows("the search by bounds was cut short")
-        fewest = nearest(fewest, row, values, self._ask, goal)
+        if among == "values":
+            fewest = nearest(fewest, row, values, self._ask, goal, obeys)
         quantity = "probability" if self._is_probability else "prediction"
         return contrast_of(fewest, row, self._rows, self._ask, goal, output=self._ask.name, quantity=quantity)
+
+    def _one_row(self, X: Any) -> Floats:
+        rows = self._rows.encode(X)
+        if len(rows) != 1:
+            raise InputError(f"a contrast is of one row, got {len(rows)}: pass X.iloc[[i]], or X[i : i + 1]")
+        return rows
+
+    def _directed(self, values: Box, row: Floats, directions: Mapping[Any, str]) -> Box:
+        """Return the values that columns may take where they only rise or fall."""
+        directed = list(values)
+        for name, direction in directions.items():
+            check_choice(f"directions[{name!r}]", direction, ("up", "down"))
+            for j in self._rows.positions((name,), row.size).tolist():
+                ahead = directed[j] >= row[j] if direction == "up" else directed[j] <= row[j]
+                directed[j] = directed[j][ahead] if ahead.any() else row[j : j + 1]
+        return tuple(directed)
+
+    def _weights(self, size: int, costs: Mapping[Any, float]) -> Floats:
+        """Return what a unit of each column costs."""
+        weights = np.ones(size)
+        for name, cost in costs.items():
+            weights[self._rows.positions((name,), size)] = check_size(f"costs[{name!r}]", cost, zero=True)
+        return weights
 
     @property
     def _is_probability(self) -> bool:
@@ -485,13 +593,22 @@ class SparseExplainer(Described):
 
     def _explain_row(
         self, model: ModelReading, config: SparseConfig, near: LiteralNeighbourhood, row: Floats, name: Any
-    ) -> EvaluatedRule:
+    ) -> tuple[EvaluatedRule, CertainRule | None]:
         key, sampling = fingerprint(row), self._options.sampling
         calls = model.unfinished.take(key)
         if calls is None:
             calls = RowCalls(self._ask, batch_size=sampling.batch_size, retry=sampling.retry)
         try:
-            return explain_row(near, calls, row, config, model)
+            if self._question is None:
+                return explain_row(near, calls, row, config, model), None
+            calls.restart()
+            quantity = "probability" if self._is_probability else "prediction"
+            excluded = np.array(config.excluded, dtype=np.int64)
+            its = self._question.solve(model, row, calls, excluded, name=self._ask.name, quantity=quantity)
+            searched = calls.rows
+            positions = np.flatnonzero(np.isin(near.varying, its.columns))
+            rule = explain_row(near, calls, row, config, model, positions)
+            return replace(rule, calls=rule.calls + searched), its
         except RefusedRowError as refusal:
             raise ModelError(
                 f"row {name!r} has no exact expectation: {refusal}; pass method='auto', which samples it"
@@ -505,6 +622,8 @@ class SparseExplainer(Described):
         size = config.candidates(near).size
         if not size:
             raise InputError("exclude= leaves no literal that a rule could use")
+        if self._question is not None:
+            return replace(config, sizes=(size,))
         if self._k is None:
             # the answer may move little enough without a fact
             least = 0 if config.is_to_hold else 1
@@ -518,8 +637,9 @@ class SparseExplainer(Described):
         config: SparseConfig,
         rows: Floats,
         near: Sequence[LiteralNeighbourhood],
-        rules: Sequence[EvaluatedRule],
+        results: Sequence[tuple[EvaluatedRule, CertainRule | None]],
     ) -> Explanation:
+        rules, certain = zip(*results, strict=True)
         feature_names = self._rows.names(rows.shape[1])
         values, errors = np.zeros((2, len(rows), len(feature_names)))
         for i, (around, rule) in enumerate(zip(near, rules, strict=True)):
@@ -529,7 +649,10 @@ class SparseExplainer(Described):
         output = self._ask.name
         at_rows = np.stack([self._rows.signs(row) for row in rows])
         chosen = [around.varying[rule.solution.support] for around, rule in zip(near, rules, strict=True)]
-        texts = [self._text(row, values[i] * at_rows[i], rules[i], chosen[i]) for i, row in enumerate(rows)]
+        texts = [
+            self._text(row, values[i] * at_rows[i], rules[i], chosen[i]) if its is None else its.rule
+            for i, (row, its) in enumerate(zip(rows, certain, strict=True))
+        ]
         calls = np.array([rule.calls for rule in rules])
         calls[0] += 0 if model.method == "exact" or None in self._repetition else CHECK_CALLS
         fixed = fixed_warnings(self._rows.remark, self._spread_of_answers(model, rows.shape[1]))
@@ -553,22 +676,32 @@ class SparseExplainer(Described):
             reason=reason_of(refusals, len(rows)) or model.reason,
             controls=tuple("none" if rule.refusal else "" for rule in rules) if refusals else None,
             calls=calls,
-            row_converged=np.array([rule.meets and rule.is_accurate for rule in rules]),
-            row_warnings=tuple(fixed + rule_warnings(rule) for rule in rules),
+            row_converged=np.array(
+                [
+                    rule.meets and rule.is_accurate and (its is None or bool(its.fields["proved"]))
+                    for rule, its in results
+                ]
+            ),
+            row_warnings=tuple(
+                fixed + rule_warnings(rule) + (() if its is None else its.warnings) for rule, its in results
+            ),
             provenance={
                 **self._provenance,
                 **({"quantity": SCORE} if scores else {}),
                 **self._excluded(config, feature_names),
             },
             certificates=tuple(
-                rule.certificate(
-                    self._rows.conditions(row),
-                    rule=text,
-                    facts=tuple(self._rows.condition(row, j) for j in features.tolist()),
-                    quantity="probability" if is_share else "prediction",
-                    **self._of_all_rows(model, row, features),
+                with_certain(
+                    rule.certificate(
+                        self._rows.conditions(row),
+                        rule=text,
+                        facts=tuple(self._rows.condition(row, j) for j in features.tolist()),
+                        quantity="probability" if is_share else "prediction",
+                        **self._of_all_rows(model, row, features if its is None else its.columns),
+                    ),
+                    its,
                 )
-                for rule, text, row, features in zip(rules, texts, rows, chosen, strict=True)
+                for rule, its, text, row, features in zip(rules, certain, texts, rows, chosen, strict=True)
             ),
         )
 
@@ -599,7 +732,10 @@ class SparseExplainer(Described):
 
     def _of_all_rows(self, model: ModelReading, row: Floats, features: Ints) -> dict[str, Any]:
         """Return what the certificate says of all rows with these facts, and how many there are."""
-        worst_case, is_exact = model.worst_case(self._rows.box(row, features), self._boxes)
+        box = self._rows.box(row, features)
+        if self._question is not None and self._question.facts == "values":
+            box = freed(box, row, np.setdiff1d(np.arange(row.size), features).tolist())
+        worst_case, is_exact = model.worst_case(box, self._boxes)
         return {
             "coverage": self._rows.coverage(row, features),
             "worst_case": worst_case,
@@ -608,6 +744,20 @@ class SparseExplainer(Described):
 
     def _excluded(self, config: SparseConfig, names: tuple[str, ...]) -> dict[str, Any]:
         return {"exclude": [names[j] for j in config.excluded]} if config.excluded else {}
+
+
+def _check_certain(
+    k: int | str | None, error: float | None, certify: str | None, solver: str, intercept: object
+) -> tuple[None, float | None, None]:
+    """Return the options of rules that are to hold for certain: no k, the largest change, no bound."""
+    if k is not None:
+        raise InputError(
+            "objective='certain' finds the fewest facts that are sufficient: leave out k=, and exclude= what "
+            "they must not use"
+        )
+    if certify is not None or solver != "projection" or intercept is not True:
+        raise InputError("objective='certain' takes no certify=, solver= or intercept=: leave them out")
+    return None, None if error is None else check_size("error", error, zero=True), None
 
 
 def _check_scale(scale: Any) -> AnswerRange | None:

@@ -112,7 +112,11 @@ class Literals:
         Koriche et al. 2025, section 7.1 (4 bins an attribute).
         """
         check_choice("encoding", encoding, tuple(_ENCODINGS))
-        table = Table.fit(background, categorical=categorical)
+        return cls.of_table(Table.fit(background, categorical=categorical), bins, encoding)
+
+    @classmethod
+    def of_table(cls, table: Table, bins: Any = 4, encoding: str = "bins") -> Literals:
+        """Learn the literals of an encoded table; see ``fit``."""
         edges = bin_edges(table.matrix, table.numeric, bins=bins, target=None, names=table.names)
         columns = []
         for j, column in enumerate(table.columns):
@@ -419,6 +423,16 @@ class SignRows:
         both = np.array(self.values)
         return tuple(both if free[j] else row[j : j + 1] for j in range(row.size))
 
+    def background(self) -> Floats:
+        """Return the rows of the background, (n, columns)."""
+        raise InputError(
+            "among='rows' needs a table: pass literals=limes.Literals.fit(background), or domain="
+        )
+
+    def distances(self, rows: Floats, row: Floats) -> Floats:
+        """Return how far rows (n, columns) are from a row, column by column."""
+        return np.asarray(rows != row, dtype=np.float64)
+
     def originals(self, rows: Floats) -> Objects:
         return rows
 
@@ -437,24 +451,24 @@ class LiteralRows(SignRows):
 
     def __init__(self, literals: Literals, law: str, values: tuple[float, float]) -> None:
         super().__init__(law, values)
-        self._literals = literals
+        self.literals = literals
         self.width = len(literals.names)
 
     def encode(self, X: Any) -> Floats:
-        return with_values(self._literals.transform(X), self.values)
+        return with_values(self.literals.transform(X), self.values)
 
     def names(self, size: int) -> tuple[str, ...]:  # noqa: ARG002 - the literals' own
-        return self._literals.names
+        return self.literals.names
 
     def condition(self, row: Floats, j: int) -> str:
-        name = self._literals.names[j]
+        name = self.literals.names[j]
         return name if row[j] > 0 else _negation(name)
 
     def facts(self, row: Floats, u: Floats) -> list[tuple[str, float]]:
         """Literals of one column are one fact, where together they have a text."""
-        support, owners, facts = np.flatnonzero(u), self._literals.owners, []
+        support, owners, facts = np.flatnonzero(u), self.literals.owners, []
         for owner in dict.fromkeys(owners[support].tolist()):
-            column, chosen = self._literals.columns[owner], support[owners[support] == owner]
+            column, chosen = self.literals.columns[owner], support[owners[support] == owner]
             places = chosen - np.searchsorted(owners, owner)
             text = column.together(places, self.signs(row)[chosen]) if chosen.size > 1 else None
             if text is not None:
@@ -467,11 +481,11 @@ class LiteralRows(SignRows):
         literals = Names(self.names(size)).called(name)
         if literals:
             return literals
-        (column,) = self._called(self._literals.table.keys, name)
-        return np.flatnonzero(self._literals.owners == column).tolist()
+        (column,) = self._called(self.literals.table.keys, name)
+        return np.flatnonzero(self.literals.owners == column).tolist()
 
     def coverage(self, row: Floats, features: Ints) -> float | None:
-        same = self._literals.background_signs(features) == self.signs(row)[features]
+        same = self.literals.background_signs(features) == self.signs(row)[features]
         return float(same.all(axis=1).mean())
 
 
@@ -484,32 +498,32 @@ class TableRows(SignRows):
 
     def __init__(self, literals: Literals, law: str) -> None:
         super().__init__(law)
-        self._literals = literals
+        self.literals = literals
         self.width = len(literals.columns)
         self.schema = literals.table.schema
 
     def for_model(self, model: Any) -> TableRows:
-        table = self._literals.table.for_model(model)
-        rows = TableRows(replace(self._literals, table=table), self._law)
+        table = self.literals.table.for_model(model)
+        rows = TableRows(replace(self.literals, table=table), self._law)
         rows.remark = table.remark
         return rows
 
     def form_of(self, form: Form) -> Form:
-        return self._literals.table.form_of(form)
+        return self.literals.table.form_of(form)
 
     def decode(self, x: Floats) -> Any:
-        return self._literals.table.decode(x)
+        return self.literals.table.decode(x)
 
     def encode(self, X: Any) -> Floats:
-        return self._literals.table.encode(X)
+        return self.literals.table.encode(X)
 
     def near(self, row: Floats, spread: float) -> LiteralNeighbourhood:
-        return self._literals.changes(row, spread, self._law)
+        return self.literals.changes(row, spread, self._law)
 
     def check_varies(self, near: LiteralNeighbourhood, name: Any) -> None:
         if near.varying.size:
             return
-        rows = count(len(self._literals.table.matrix), "row")
+        rows = count(len(self.literals.table.matrix), "row")
         raise InputError(
             f"row {name!r} has no neighbours: the table of the literals has {rows}, and in no column a value "
             "of another bin than this row's; fit limes.Literals on a table whose rows differ, such as the "
@@ -520,42 +534,54 @@ class TableRows(SignRows):
         return np.ones(row.size)
 
     def names(self, size: int) -> tuple[str, ...]:  # noqa: ARG002 - the table's own
-        return self._literals.table.names
+        return self.literals.table.names
 
     def _positions(self, name: Any, size: int) -> Sequence[int]:  # noqa: ARG002 - the table's own
-        return self._called(self._literals.table.keys, name)
+        return self._called(self.literals.table.keys, name)
 
     def conditions(self, row: Floats) -> tuple[str, ...]:
-        return self._literals.conditions(row)
+        return self.literals.conditions(row)
 
     def condition(self, row: Floats, j: int) -> str:
         return self.conditions(row)[j]
 
     def coverage(self, row: Floats, features: Ints) -> float | None:
-        cells = np.array(self._literals.cells_of(row))[features]
-        return float((self._literals.background_cells[:, features] == cells).all(axis=1).mean())
+        cells = np.array(self.literals.cells_of(row))[features]
+        return float((self.literals.background_cells[:, features] == cells).all(axis=1).mean())
 
     def box(self, row: Floats, features: Ints) -> Box:
         """Return all combinations of background values with the row's cells in these columns."""
-        cells = self._literals.cells_of(row)
-        values = [column.distinct for column in self._literals.columns]
+        cells = self.literals.cells_of(row)
+        values = [column.distinct for column in self.literals.columns]
         for j in features:
-            values[j] = self._literals.columns[j].inside[cells[j]]
+            values[j] = self.literals.columns[j].inside[cells[j]]
         return tuple(
             column if row[j] in column else np.union1d(column, row[j]) for j, column in enumerate(values)
         )
 
+    def background(self) -> Floats:
+        return self.literals.table.matrix
+
+    def distances(self, rows: Floats, row: Floats) -> Floats:
+        """Of numbers in standard deviations of the background; of categories, and missing values, 1."""
+        table = self.literals.table
+        spread = np.nanstd(table.matrix, axis=0)
+        apart = np.abs(rows - row) / np.where(spread > 0.0, spread, 1.0)
+        counted = table.numeric & ~np.isnan(apart)
+        same = (rows == row) | (np.isnan(rows) & np.isnan(row))
+        return np.where(counted, apart, np.where(same, 0.0, 1.0))
+
     def originals(self, rows: Floats) -> Objects:
-        return self._literals.table.originals(rows)
+        return self.literals.table.originals(rows)
 
     def checked_rows(self, size: int) -> Floats:  # noqa: ARG002 - the table's own
-        return np.concatenate([self._some_rows(), shuffled(self._literals.table.matrix, _CHECKED_ROWS)])
+        return np.concatenate([self._some_rows(), shuffled(self.literals.table.matrix, _CHECKED_ROWS)])
 
     def scale_answers(self, ask: Callable[[Floats], Floats]) -> Floats:
         return ask(self._some_rows())
 
     def _some_rows(self) -> Floats:
-        matrix = self._literals.table.matrix
+        matrix = self.literals.table.matrix
         return np.asarray(matrix[even_positions(len(matrix), _SCALE_ROWS)])
 
 

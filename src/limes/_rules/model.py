@@ -19,12 +19,14 @@ from limes._rules.bounds import (
     Bounds,
     Box,
     Searched,
+    WeightedBounds,
     answer_range,
     bounds_of,
     least,
     searched_form,
     searched_margin,
 )
+from limes._rules.composed import Parts, is_composed
 from limes._rules.literals import SignRows
 from limes._rules.neighbourhood import LiteralNeighbourhood
 from limes._rules.problem import AnswerRange, PopulationProblem
@@ -85,23 +87,34 @@ class ModelReading:
     reason: str  # why it is sampled, where it is
     watch: RefitDetector  # notices that the model was fitted again
     unfinished: LRUCache[int, RowCalls]  # answers around rows whose explanation was cut short
-    read_searched: Callable[[], Searched | None]  # asks the model about a margin, which no rule needs
+    read_searched: Callable[[], Searched | None]  # asks the model about a margin
     _searched: LRUCache[None, Searched | None]
 
     @property
     def searched(self) -> Searched | None:
-        """What contrasts are searched on; None where no box bounds answers, nor the margin behind them."""
+        """What is searched for contrasts; None where no box bounds answers, nor the margin behind them."""
         return self._searched.get(None, self.read_searched)
 
     def worst_case(self, box: Box, boxes: int) -> tuple[tuple[float, float] | None, bool]:
-        """Return the least and the largest answer over a box, or bounds; and whether rows reach them."""
-        if self.bounds is None:
-            return None, False
-        if boxes == 0 and self.bounds.lowest(box, 1.0) is None:  # one pass over the trees in place of two
-            ends = self.bounds(box)
-            return (ends.low, ends.high), not ends.stakes.any()
-        low, high = (least(self.bounds, box, sign=sign, boxes=boxes) for sign in (1.0, -1.0))
-        return (low.value, -high.value), low.row is not None and high.row is not None
+        """Return the least and the largest answer over a box, or bounds; and whether rows reach them.
+
+        Where answers have no bounds, those of the margin behind them have: a link is monotone.
+        """
+        bounds, curve = self.bounds, None
+        if bounds is None:
+            if self.searched is None:
+                return None, False
+            bounds, curve = self.searched.bounds, self.searched.curve
+        if boxes == 0 and bounds.lowest(box, 1.0) is None:  # one pass over the trees in place of two
+            ends = bounds(box)
+            low, high, is_reached = ends.low, ends.high, not ends.stakes.any()
+        else:
+            least_of = [least(bounds, box, sign=sign, boxes=boxes) for sign in (1.0, -1.0)]
+            low, high = least_of[0].value, -least_of[1].value
+            is_reached = all(end.row is not None for end in least_of)
+        if curve is not None:
+            low, high = np.sort(curve(np.array([low, high]))).tolist()
+        return (low, high), is_reached
 
     @property
     def method(self) -> Literal["exact", "sampled"]:
@@ -169,12 +182,30 @@ class RuleModel:
             return searched_form(verified.form, rows, verified.tolerance)
         margin = margin_of(self.model, self.output, self._form_of)
         if margin is None:
-            return None
+            return self._composed()
         rows, columns = self.rows.checked_rows(margin.size), self.output.columns
         column = self.ask.column if columns is None else columns
         if isinstance(column, list):
             (column,) = column
         return searched_margin(margin, column, rows, self.ask(rows), tolerance_of(self.model))
+
+    def _composed(self) -> Searched | None:
+        """Return what votes, calibrated and stacked classifiers of two classes are searched on."""
+        columns = self.output.columns
+        column = columns[0] if isinstance(columns, list) else columns
+        if self.output.method != "predict_proba" or not is_composed(self.model) or self.rows.width is None:
+            return None
+
+        def read(model: Any, output: Output) -> Form:
+            return self.rows.form_of(read_output(model, output, self.rows.schema))
+
+        rows = self.rows.checked_rows(self.rows.width)
+        chance = Parts(read, self.rows.decode, rows).chance(self.model)
+        if chance is None:
+            return None
+        # the first of two classes has the rest
+        bounds = WeightedBounds((chance,), np.array([-1.0]), 1.0) if column == 0 else chance
+        return Searched(bounds, None, tolerance_of(self.model), 1.0)
 
     @property
     def _in_unit_interval(self) -> bool:

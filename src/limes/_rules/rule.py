@@ -78,7 +78,8 @@ class SparseConfig:
     certify: str = "precision"
     search: tuple[tuple[str, Any], ...] = ()
     excluded: tuple[int, ...] = ()
-    # what facts are chosen for: "fidelity", "precision" (few changes of the answer), "class" (of its side)
+    # what facts are chosen for: "fidelity", "precision" (few changes of the answer), "class" (of its side),
+    # "certain" (no change at all)
     objective: str = "fidelity"
     threshold: float = 0.0  # between classes
 
@@ -132,6 +133,7 @@ class RowProblem:
     span: AnswerRange
     exact: tuple[Floats, float] | None  # Γ and E f, where they are
     facts: FactSample | None = None  # by which facts are chosen that are to hold
+    certain: Ints | None = None  # positions of the facts that are known to hold
 
     @cached_property
     def candidates(self) -> Ints:
@@ -150,6 +152,8 @@ class RowProblem:
         return 0.5 * (high - low) if self.config.intercept else max(high, -low)
 
     def solve(self, k: int) -> SparseSolution:
+        if self.certain is not None:
+            return self._on(self.certain)
         if self.facts is not None:
             return self._holding(self.facts, k)
         if self.config.of_sample:
@@ -175,20 +179,23 @@ class RowProblem:
         began = perf_counter()
         searched = facts.best(k, np.inf if self.config.error is None else self.config.error)
         error, positions = searched.best[0]
-        support, u = np.array(positions, dtype=np.int64), np.zeros(self.near.law.size)
-        problem = self._population(*(self.exact or self.estimate(*self.control(support))))
-        if support.size:
-            u[support] = fit_on(problem, support)
-        fitted = solution_of(problem, u, began=began)
+        fitted = self._on(np.array(positions, dtype=np.int64), began)
         return replace(
             fitted,
-            support=support,
             objective=error,
             lower_bound=searched.lower_bound,
             gap=0.0 if searched.proved else 1.0 - searched.lower_bound / error,
             proved=searched.proved,
             nodes=searched.nodes,
         )
+
+    def _on(self, support: Ints, began: float | None = None) -> SparseSolution:
+        """Return the least squares on some facts, all of which are its support."""
+        began, u = perf_counter() if began is None else began, np.zeros(self.near.law.size)
+        problem = self._population(*(self.exact or self.estimate(*self.control(support))))
+        if support.size:
+            u[support] = fit_on(problem, support)
+        return replace(solution_of(problem, u, began=began), support=support)
 
     def _population(self, gamma: Floats, mean: float) -> PopulationProblem:
         return PopulationProblem(
@@ -362,7 +369,7 @@ class EvaluatedRule:
     def bounds(self) -> dict[str, float]:
         """Upper bounds of fidelity, precision, and what else a rule that is to hold states: equal risks."""
         config = self.problem.config
-        risk = self.risk / {"fidelity": 2, "precision": 3, "class": 4}[config.objective]
+        risk = self.risk / {"fidelity": 2, "class": 4}.get(config.objective, 3)
         reach, span = float(np.abs(self.u).sum()), self.problem.span
         largest = max(self.intercept + reach - span.low, span.high - self.intercept + reach)
         fidelity = bernstein_bound(self.squares, largest=largest**2, risk=risk)
@@ -449,8 +456,12 @@ def explain_row(
     row: Floats,
     config: SparseConfig,
     reading: ModelReading,
+    certain: Ints | None = None,
 ) -> EvaluatedRule:
-    """Explain the model at one row of its table; with an expectation, from its exact Γ."""
+    """Explain the model at one row of its table; with an expectation, from its exact Γ.
+
+    ``certain`` are positions of facts that were chosen before.
+    """
     ask.restart()
     exact, refusal = _exact_moments(near, row, reading)
     first, second, third, fourth, fifth = streams(config.seed, fingerprint(row), 5)
@@ -466,7 +477,9 @@ def explain_row(
     for part in answers:
         span.check(part)
     problem = RowProblem(near, seen, fresh, target, config, span, exact)
-    if config.is_to_hold:
+    if certain is not None:
+        problem = replace(problem, certain=certain)
+    elif config.is_to_hold:
         rng = np.random.default_rng(fifth)
         problem = replace(
             problem, facts=_fact_sample(problem, answer, rng, is_read=reading.predict is not None)
@@ -474,7 +487,7 @@ def explain_row(
     step, fewest = 0, None
     for k in config.sizes:
         solution = problem.solve(k)
-        if config.is_to_hold and config.error is not None:
+        if certain is None and config.is_to_hold and config.error is not None:
             is_enough = solution.objective <= config.error
             if fewest is None and solution.lower_bound <= config.error:
                 fewest = solution.support.size if is_enough else k

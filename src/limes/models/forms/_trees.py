@@ -179,6 +179,15 @@ class Forest(Reducible):
             lower[right, j] = np.maximum(lower[right, j], cut)
         return lower, upper, missing
 
+    @property
+    def tree_of_nodes(self) -> Ints:
+        """The position of the tree that each node is in, (N,)."""
+        tree = np.zeros(self.feature.size, dtype=np.int64)
+        tree[self.roots] = np.arange(self.roots.size)
+        for nodes, left, right in self._levels():
+            tree[left] = tree[right] = tree[nodes]
+        return tree
+
     def interval(self, column: int) -> tuple[Floats, Floats, Bools]:
         """The interval of a ``column``, split by thresholds, that reaches each node, (N,) each.
 

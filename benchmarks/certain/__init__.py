@@ -1,0 +1,1 @@
+"""Facts that hold for certain, beside an optimiser that looks for what contradicts them."""

@@ -1,0 +1,297 @@
+"""The question that certain facts answer: which rows, which facts, and which answers they exclude."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from limes._arrays import Floats, Ints
+from limes._explainers.tables.laws import value_texts
+from limes._explainers.tables.table import Table
+from limes._explanation.fields import plain_cell
+from limes._explanation.rules import Certificate
+from limes._explanation.wording import holding_text, number, one_line
+from limes._rules.bounds import IntervalBounds, Searched
+from limes._rules.certain import FactSets, Finder, Goal, RowDomain, SufficientFacts, ValueSearch
+from limes._rules.contrast import Target, verdict
+from limes._rules.domain import Domain, Values
+from limes._rules.intervals import IntervalSearch
+from limes._rules.leaves import LeafSearch, LeafTable, TooManyCellsError, forest_of
+from limes._rules.literals import Literals, SignRows, TableRows
+from limes._rules.model import Ask, ModelReading
+from limes._threads import LRUCache
+from limes._warnings import RowWarning
+from limes.designs._marginals import BinCells
+from limes.exceptions import InputError, NotReadableError
+from limes.models._calling.outputs import THRESHOLDS, Output
+
+# Tables of leaves that are kept: both signs, and rows with missing values
+_TABLES = 8
+# Seconds a row, unless the user says another number
+TIME_LIMIT = 10.0
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a row's facts are to guarantee: the answer's side of a threshold, or that it moves by an error."""
+
+    threshold: float | None
+    error: float | None
+    above_is_strict: bool = False  # whether an answer at the threshold is below it
+
+    def targets(self, answer: float) -> tuple[Target, ...]:
+        """Return the answers to exclude at a row with this answer."""
+        if self.error is not None:
+            return Target(answer - self.error, "below"), Target(answer + self.error, "above")
+        assert self.threshold is not None  # noqa: S101 - one of the two
+        t = self.threshold
+        if self.is_above(answer):
+            return (Target(float(np.nextafter(t, np.inf)) if self.above_is_strict else t, "below"),)
+        return (Target(t if self.above_is_strict else float(np.nextafter(t, -np.inf)), "above"),)
+
+    def is_above(self, answer: float) -> bool:
+        assert self.threshold is not None  # noqa: S101 - of classes
+        return answer > self.threshold if self.above_is_strict else answer >= self.threshold
+
+    def within(self, answer: float, ends: tuple[float, float] | None) -> tuple[float, float] | None:
+        """Return the part of an interval of answers that the claim leaves, at a row with this answer."""
+        if ends is None:
+            return None
+        low, high = -np.inf, np.inf
+        if self.error is not None:
+            low, high = answer - self.error, answer + self.error
+        elif self.threshold is not None:
+            low, high = (self.threshold, np.inf) if self.is_above(answer) else (-np.inf, self.threshold)
+        return max(ends[0], low), min(ends[1], high)
+
+    def text(self, answer: float) -> str:
+        if self.error is not None:
+            return f"within {number(self.error)} of {number(answer)}"
+        signs = (">", "<=") if self.above_is_strict else (">=", "<")
+        assert self.threshold is not None  # noqa: S101 - one of the two
+        return f"{signs[not self.is_above(answer)]} {number(self.threshold)}"
+
+
+def claim_of(output: Output, threshold: float | None, error: float | None, classes: int) -> Claim:
+    """Return the claim of an output; an answer at the usual threshold has the class that ``predict`` says."""
+    if error is not None:
+        if threshold is not None:
+            raise InputError("pass threshold= or error=, not both: facts guarantee a side, or a distance")
+        return Claim(None, error)
+    if threshold is not None:
+        if not np.isfinite(threshold):
+            raise InputError(f"threshold must be a finite number, got {threshold!r}")
+        return Claim(threshold, None)
+    if output.method not in THRESHOLDS:
+        raise InputError(
+            "objective='certain' needs error=, the largest change of the answer, or threshold=: only "
+            "probabilities and margins have a default"
+        )
+    # of two equal probabilities predict takes the first class
+    column = output.columns[0] if isinstance(output.columns, list) else output.columns
+    return Claim(THRESHOLDS[output.method], None, above_is_strict=classes == 2 and column != 0)
+
+
+@dataclass(frozen=True, eq=False)
+class CertainRule:
+    """The facts of one row, and what its certificate says of them."""
+
+    columns: Ints  # of the facts
+    rule: str
+    claim: Claim
+    fields: dict[str, Any]
+    warnings: tuple[RowWarning, ...]
+
+
+class Question:
+    """Which facts of rows are sufficient for a claim, under a domain."""
+
+    def __init__(
+        self,
+        rows: SignRows,
+        domain: Domain | None,
+        facts: Literal["values", "literals"],
+        claim: Claim,
+        time_limit: float,
+    ) -> None:
+        self._rows, self._domain, self.facts = rows, domain, facts
+        self._claim, self._time_limit = claim, time_limit
+        self._tables: LRUCache[Any, LeafTable | None] = LRUCache(_TABLES)
+
+    def domain_of(self, size: int) -> Domain:
+        if self._domain is None:
+            self._domain = self._proposed(size)
+        return self._domain
+
+    def _proposed(self, size: int) -> Domain:
+        if isinstance(self._rows, TableRows):
+            return Domain.of_ranges(self._rows.literals.table)
+        pair = self._rows.values
+        domain = Domain.of_ranges(Table.fit(np.repeat(np.array(pair)[:, None], size, axis=1)))
+        return replace(domain, columns=(Values.of(*pair),) * size)
+
+    def solve(
+        self, reading: ModelReading, row: Floats, ask: Ask, excluded: Ints, *, name: str, quantity: str
+    ) -> CertainRule:
+        """Find the facts of a row; the model is asked about rows near the border, and about those found."""
+        searched = reading.searched
+        if searched is None:
+            raise NotReadableError(
+                "objective='certain' needs a model with bounds over boxes, such as trees, sums and what is "
+                f"monotone in one of them: {reading.reason or 'this model has none that are read'}"
+            )
+        domain = self.domain_of(row.size)
+        if broken := domain.broken(row):
+            raise InputError(f"the row breaks {broken!r} of the domain: leave that relation out")
+        of_row = self._of_row(domain, row, excluded)
+        answer = float(ask(row[None, :])[0])
+        goals = [
+            Goal(searched, goal, self._finder(searched, goal.sign, of_row), of_row, verdict(row, ask, goal))
+            for goal in self._claim.targets(answer)
+        ]
+        result = FactSets(goals, of_row, self._time_limit).solve()
+        examples = self._confirmed(result, goals, row, ask)
+        columns = sorted(j for i in result.units for j in of_row.units[i])
+        facts = tuple(self._text(row, j) for j in columns)
+        claim = self._claim.text(answer)
+        is_minimal = result.proved and len({i for i, _ in examples}) == len(result.units)
+        fields = {
+            "facts": facts,
+            "columns": tuple(self._rows.names(row.size)[j] for j in columns),
+            "claim": claim,
+            "proved": result.proved,
+            "minimal": is_minimal or result.smallest,
+            "smallest": result.smallest,
+            "counterexamples": tuple(
+                tuple(plain_cell(value) for value in cells)
+                for cells in self._rows.originals(np.array([r for _, r in examples]).reshape(-1, row.size))
+            ),
+            "objective": float(len(result.units)),
+            "lower_bound": float(result.fewest),
+            "gap": 1.0 - result.fewest / len(result.units) if result.units else 0.0,
+            "optimum": "domain",
+            "nodes": result.nodes,
+            "seconds": result.seconds,
+            "coverage": self._coverage(domain, row, columns),
+            "domain": tuple(domain.lines()) if isinstance(self._rows, TableRows) else (),
+            "prediction": answer,
+            "quantity": quantity,
+        }
+        sure = "for certain" if result.proved else "(not proved)"
+        rule = holding_text([one_line(fact) for fact in facts], name, f"{claim} {sure}")
+        warnings = tuple(self._warnings(result, is_minimal))
+        return CertainRule(np.array(columns, dtype=np.int64), rule, self._claim, fields, warnings)
+
+    def _of_row(self, domain: Domain, row: Floats, excluded: Ints) -> RowDomain:
+        free, facts = [], []
+        for j, (values, x) in enumerate(zip(domain.columns, row.tolist(), strict=True)):
+            kept = self._fact(j, x, values)
+            free.append(Values.of(x) if j in domain.fixed else values.with_value(x))
+            facts.append(Values.of(x) if j in domain.fixed else kept)
+        units = tuple(its for its in domain.units if not np.isin(its, excluded).any())
+        loose = tuple(j for its in domain.units if np.isin(its, excluded).any() for j in its)
+        return RowDomain(domain, row, tuple(free), tuple(facts), units, loose)
+
+    def _fact(self, j: int, x: float, values: Values) -> Values:
+        """Return the values of column j that share the row's fact."""
+        if self.facts == "values" or np.isnan(x) or not isinstance(self._rows, TableRows):
+            return Values.of(x)
+        cells = self._rows.literals.columns[j].law.cells
+        if not isinstance(cells, BinCells):
+            return Values.of(x)
+        ends = np.concatenate([[-np.inf], cells.points, [np.inf]])
+        cell = int(cells.locate(np.array([x]))[0])
+        return values.with_value(x).between(float(ends[cell]), float(ends[cell + 1]))
+
+    def _finder(self, searched: Searched, sign: float, of_row: RowDomain) -> Finder:
+        forest = forest_of(searched.bounds)
+        ordered = {j for pair in of_row.domain.orders for j in pair}
+        if isinstance(searched.bounds, IntervalBounds):
+            return IntervalSearch(searched, sign, of_row)
+        if forest is None:
+            return ValueSearch(searched, sign, of_row)
+        columns = of_row.domain.columns
+        missing = tuple(f.missing for f in of_row.free)
+        # runs of cells with gaps have no single interval, which orders need
+        if any(missing[j] for j in ordered):
+            return ValueSearch(searched, sign, of_row)
+
+        def table() -> LeafTable | None:
+            values = [replace(c, missing=m) for c, m in zip(columns, missing, strict=True)]
+            try:
+                return LeafTable(forest, values, sign)
+            except TooManyCellsError:
+                return None
+
+        leaves = self._tables.get((searched, sign, missing), table)
+        if leaves is None:
+            return ValueSearch(searched, sign, of_row)
+        try:
+            return LeafSearch(leaves, of_row.free, of_row.facts)
+        except TooManyCellsError:
+            return ValueSearch(searched, sign, of_row)
+
+    def _confirmed(
+        self, result: SufficientFacts, goals: Sequence[Goal], row: Floats, ask: Ask
+    ) -> list[tuple[int, Floats]]:
+        """Return the counterexamples that the model itself confirms."""
+        if not result.counterexamples:
+            return []
+        answers = ask(np.stack([row, *(example for _, example in result.counterexamples)]))[1:]
+        beyond = np.any([goal.target.reached(answers) for goal in goals], axis=0)
+        return [example for example, holds in zip(result.counterexamples, beyond, strict=True) if holds]
+
+    def _text(self, row: Floats, j: int) -> str:
+        if self.facts == "literals" or not isinstance(self._rows, TableRows):
+            return self._rows.condition(row, j)
+        return value_texts(self._rows.literals.table.columns[j], row[j : j + 1])[0]
+
+    def _coverage(self, domain: Domain, row: Floats, columns: Sequence[int]) -> float | None:
+        if self.facts == "literals" or not isinstance(self._rows, TableRows):
+            return self._rows.coverage(row, np.array(columns, dtype=np.int64))
+        x = domain.table.matrix[:, columns]
+        return float(((x == row[columns]) | (np.isnan(x) & np.isnan(row[columns]))).all(axis=1).mean())
+
+    def _warnings(self, result: SufficientFacts, is_minimal: bool) -> list[RowWarning]:
+        if not result.proved:
+            kind = "counterexample" if result.counterexamples else "open"
+            return [RowWarning.of("rule", f"not sufficient, {kind}", limit=self._time_limit)]
+        if not (result.smallest or is_minimal):
+            return [RowWarning.of("rule", "not minimal", limit=self._time_limit)]
+        if not result.smallest:
+            size, least = len(result.units), result.fewest
+            return [RowWarning.of("rule", "not smallest", size=size, least=least, limit=self._time_limit)]
+        return []
+
+
+def with_certain(certificate: Certificate, certain: CertainRule | None) -> Certificate:
+    """Return a certificate that states what is certain, if something is."""
+    if certain is None:
+        return certificate
+    worst_case = certificate.worst_case
+    if certain.fields["proved"]:  # the search proves more than the bounds of the answers alone
+        worst_case = certain.claim.within(certain.fields["prediction"], worst_case)
+    return replace(certificate, **certain.fields, worst_case=worst_case)
+
+
+def check_facts(facts: Any, literals: Literals | None, domain: Any) -> Literal["values", "literals"]:
+    """Return what a fact is: by default the literal where there are literals, else the row's value."""
+    if facts not in (None, "values", "literals"):
+        raise InputError(f"facts must be 'values' or 'literals', got {facts!r}")
+    if facts == "literals" and literals is None:
+        raise InputError("facts='literals' needs literals=limes.Literals.fit(background)")
+    if domain is not None and not isinstance(domain, Domain):
+        raise InputError(f"domain must be made by limes.Domain.fit, got {type(domain).__name__}")
+    if literals is not None and domain is not None:
+        first, second = literals.table, domain.table
+        if (first.names, [c.levels for c in first.columns]) != (
+            second.names,
+            [c.levels for c in second.columns],
+        ):
+            raise InputError(
+                "literals= and domain= are of two tables, with other columns or categories: fit both on one"
+            )
+    return "values" if facts == "values" or literals is None else "literals"
