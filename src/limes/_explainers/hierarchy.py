@@ -43,7 +43,7 @@ each of a few looks. All answers train g; ρ and σ come from the sets that are 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple, Protocol, Self
@@ -61,6 +61,8 @@ from limes._shapley.coalitions import exact_account
 from limes._shapley.exact import RowContributions
 from limes.designs._exchangeable import Coalitions, ExchangeableDesign
 from limes.exceptions import InputError
+from limes.models._calling.caller import Calls
+from limes.models._calling.counts import AnswerCount
 from limes.models._identity import Predict
 
 # Parts of the sets, each of which has its ρ for τ²
@@ -551,6 +553,42 @@ def _spread(shares: Floats, squares: Floats) -> Floats:
     """
     weighted = (squares + 1e-12 * max(float(squares.max()), np.finfo(np.float64).tiny))[:, None] * shares
     return np.linalg.lstsq(shares.T @ weighted, weighted.T, rcond=None)[0].T
+
+
+@dataclass(frozen=True, eq=False)
+class FewSets:
+    """Contributions of d features from tens of sets z (n, d) with answers (n, k), by the estimate of units.
+
+    ``law`` (d + 1,) has the probabilities of the number of hidden features with which the sets were drawn.
+    """
+
+    calls: Calls
+    prediction: Floats  # (k,)
+    z: Floats
+    answers: Floats
+    law: Floats
+    tally: AnswerCount = field(default_factory=AnswerCount)
+
+    def compute(self) -> RowContributions:
+        d, shown = self.z.shape[1], self.z.sum(axis=1)
+        with self.tally.counting():
+            none = self.calls(np.zeros((1, d))).reshape(1, -1)
+        some = (shown > 0) & (shown < d)  # all others say nothing of single features
+        hidden = (d - shown[some]).astype(np.int64)
+        weights = d * self.law[1:d].sum() / (hidden * (d - hidden) * self.law[hidden])
+        ends, f = np.array([[0.0], [1.0]]) * np.ones(d), np.concatenate([none, self.prediction[None]])
+        sets = _Sets(ends, f, self.z[some], self.answers[some].reshape(-1, f.shape[1]), weights)
+        its = _Estimate.of(np.eye(d), sets)
+        unknown = np.full(its.values.shape, np.nan)
+        zero = np.zeros(none.shape[1])
+        numbers = (none[0], its.values, its.errors(), unknown, unknown, self.tally.rows, zero)
+        return RowContributions(*(np.asarray(number)[None] for number in numbers))
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether a variance is known."""
+        shown, d = self.z.sum(axis=1), self.z.shape[1]
+        return d > 1 and int(((shown > 0) & (shown < d)).sum()) >= _LEAST_SETS
 
 
 def _with_sums(values: Floats, sums: Floats, shares: Floats, spread: Floats) -> Floats:
