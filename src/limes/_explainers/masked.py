@@ -52,7 +52,6 @@ from limes._explanation.fit import Fit
 from limes._fitting import Fitted, fitted_at, moments_at
 from limes._sampling.sampled import (
     CALLS,
-    USUAL,
     SampledExpectation,
     Sampling,
 )
@@ -502,14 +501,14 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         _, design, model = self._bound(item, np.ones(item.size, dtype=np.bool_))
         predictions = model.ask(design.at_instance[None]) if model.whole is None else model.whole
         read_predict = None if options.method == "sampled" else model.read_predict
-        asked, units = self._asked_units(item, units, replace(model, ask=read_predict or model.ask))
+        ask_pieces, units = self._asked_units(item, units, replace(model, ask=read_predict or model.ask))
         rng = np.random.default_rng(streams(sampling.seed, fingerprint(design.at_instance), 1)[0])
         unfinished = self._unfinished.take(item.key)
         if unfinished is not None and answers_alike(unfinished[1], predictions, model.spread):
             calls, before = unfinished[0]
             tally.add(before)
         else:
-            calls = calls_of(asked, sampling, model)
+            calls = calls_of(ask_pieces, sampling, model)
             calls.keep(np.ones((1, units.of_pieces.size)), predictions)
         most = sampling.max_calls if read_predict else model.budget(options).states
         ask, whole = calls.one_pass(calls), predictions.reshape(-1)
@@ -660,11 +659,11 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             spent, answers = shared, fitted.sampled.answers[0]
             options = replace(options, tolerance=its.tolerance)  # what was answered costs nothing
             sample = sampled.redraw(design, design.at_instance, len(answers))[0], answers
-            if spent.sets < USUAL and model.is_function:
-                asked = calls_of(model.ask, its.sampling, model)
+            if model.is_function:
+                calls = calls_of(model.ask, its.sampling, model)
                 law = budget.drawn(design, spent).counts.law
-                few = FewSets(asked, predictions.reshape(-1), *sample, law)
-                if few.is_enough:
+                few = FewSets(calls, predictions.reshape(-1), *sample, law)
+                if few.is_best:
                     return few
         sets = known_sets(model, design, predictions, its.sampling, sample)
 
