@@ -40,6 +40,7 @@ PARTS = {
     "networks": ("rounds",),
     "images": ("seeds", "cases"),
     "levels": (),
+    "few_calls": (),
     "scale": ("rounds", "cases"),
     "drop_in": ("cases",),
     "report": ("rounds",),
