@@ -376,7 +376,7 @@ def _sets_of_groups(units: Partition, calls: int) -> int:
     """How many of the calls show or hide whole groups."""
     if units.whole_groups is None or calls < 2 * _LEAST_SETS:
         return 0
-    d, groups = units.shares.shape
+    d, groups = map(int, units.shares.shape)
     wanted = max(_SETS_A_GROUP * groups, int(_LEAST_GROUPED * calls))
     # where units are many more than sets, little is known of them but their sums
     most = int(calls * d / (d + calls))

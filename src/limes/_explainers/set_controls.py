@@ -283,17 +283,17 @@ def _lassos_with_pairs(its: _Training) -> _Fits:
     x, p = rows @ its.nodes, its.nodes.shape[1]
     first, _ = lasso(x, answers)
     sizes = np.abs(its.nodes @ first[len(_SHARES) // 2 : len(_SHARES)]).sum(axis=0)
-    fits = []
+    gammas, predictions, pairs = [], [], []
     for k in range(answers.shape[1]):
         leading = np.argsort(-sizes[:, k], kind="stable")[:_LEADING]
         i, j = (leading[its] for its in np.triu_indices(leading.size, 1))
         both, held = ((2.0 * z[:, i] - 1.0) * (2.0 * z[:, j] - 1.0) for z in (rows, its.held))
         coef, level = (c[..., 0] for c in lasso(np.concatenate([x, both], axis=1), answers[:, k : k + 1]))
         units = coef[:, :p] @ its.nodes.T  # (a, d): products add nothing
-        predicted = level[:, None] + units @ its.held.T + coef[:, p:] @ held.T
-        fits.append((units, predicted, (np.stack([i, j], axis=1), coef[:, p:])))
-    gamma, predicted = (np.stack([np.asarray(fit[c]) for fit in fits], axis=2) for c in (0, 1))
-    return _Fits(gamma, predicted, [fit[2] for fit in fits])
+        gammas.append(units)
+        predictions.append(level[:, None] + units @ its.held.T + coef[:, p:] @ held.T)
+        pairs.append((np.stack([i, j], axis=1), coef[:, p:]))
+    return _Fits(np.stack(gammas, axis=2), np.stack(predictions, axis=2), pairs)
 
 
 def lasso(x: Floats, y: Floats) -> tuple[Floats, Floats]:
