@@ -42,6 +42,7 @@ PARTS = {
     "images": ("seeds", "cases"),
     "levels": (),
     "photographs": ("cases",),
+    "few_calls": (),
     "scale": ("rounds", "cases"),
     "drop_in": ("cases",),
     "report": ("rounds",),

@@ -212,6 +212,32 @@ def test_small_budgets_are_kept_too(door, most):
     assert model.rows == explanation.model_calls + shared <= most
 
 
+INPUTS = ["text", "text, two levels", "text, few words", "image", "image, two levels", "series", "composite"]
+
+
+@pytest.mark.parametrize("door", INPUTS)
+@pytest.mark.parametrize("most", [16, 23, 40])
+def test_inputs_have_contributions_from_16_calls_on(door, most):
+    function, explain = DOORS[door]
+    model = Counted(function)
+    explanation = explain(model, most)
+    account = explanation.contributions
+    assert model.rows <= most
+    assert np.isfinite(account.values).all()
+    assert np.isfinite(account.standard_errors).all()
+    assert (account.standard_errors > 0).any() == (explanation.method == "sampled")
+
+
+@pytest.mark.parametrize("door", ["table", "table, joint", "table, slopes"])
+@pytest.mark.parametrize("most", [20, 40])
+def test_tables_have_coefficients_from_20_calls_on(door, most):
+    function, explain = DOORS[door]
+    model = Counted(function)
+    explanation = explain(model, most)
+    assert model.rows == explanation.model_calls + int(explanation.shared_calls.max()) <= most
+    assert np.isfinite(explanation.coefficients.values).all()
+
+
 @pytest.mark.parametrize("door", DOORS)
 def test_the_least_budget_is_named(door):
     """Too few calls are refused with a number, and with that number there is an explanation."""

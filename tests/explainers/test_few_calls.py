@@ -10,6 +10,7 @@ import pytest
 from sklearn.linear_model import Lasso
 from threadpoolctl import threadpool_limits
 
+import limes
 from internals import LevelWords, account_of, lasso, set_control
 
 ENDS = np.array([[0.0], [1.0]])
@@ -194,3 +195,23 @@ def test_a_unit_that_adds_nothing_has_nothing_of_its_groups():
 
     its = account(f, 4, 40, groups=groups)
     np.testing.assert_allclose(its.values[:, 0], [2.5, 0.0, 2.5, 0.0], atol=1e-9)
+
+
+# -- features of one level -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("calls", [16, 32, 48])
+def test_words_have_intervals_from_few_calls(calls):
+    words = [f"w{j}" for j in range(20)]
+    inside = []
+    for game in range(3):
+        for f, exact in _games(20, game):
+
+            def ask(texts: list[str], f: Any = f) -> Any:
+                return f(np.array([[word in text.split() for word in words] for text in texts]) * 1.0)[:, 0]
+
+            for seed in range(3):
+                its = limes.TextExplainer(ask, max_calls=calls, rng=seed)(" ".join(words)).contributions
+                np.testing.assert_allclose(its.values.sum() + its.base_values[0], ask([" ".join(words)])[0])
+                inside.append(np.abs(its.values[0] - exact) <= 1.96 * its.standard_errors[0])
+    assert np.mean(inside) >= 0.93

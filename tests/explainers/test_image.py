@@ -651,8 +651,8 @@ def test_models_that_answer_nonsense():
         ImageExplainer(brightness, segments=LABELS, link="softmax")(IMAGE)
     with pytest.raises(NotReadableError, match="a budget for all 2\\^d subsets of d = 24 superpixels"):
         ImageExplainer(bumps, **SAMPLED, method="exact")(IMAGE)
-    with pytest.raises(InputError, match="max_calls=20 is too few"):
-        ImageExplainer(bumps, **{**SAMPLED, "max_calls": 20})(IMAGE)
+    with pytest.raises(InputError, match="max_calls=10 is too few"):
+        ImageExplainer(bumps, **{**SAMPLED, "max_calls": 10})(IMAGE)
 
 
 @pytest.mark.parametrize(

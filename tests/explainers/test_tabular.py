@@ -343,7 +343,7 @@ def test_unknown_keyword_is_refused_with_the_nearest(diabetes):
         ({"law": "normal"}, "law='normal'"),
         ({"ridge": -1.0}, "ridge must be"),
         ({"max_calls": 0}, "max_calls"),
-        ({"max_calls": 20, "method": "sampled"}, "too few"),
+        ({"max_calls": 12, "method": "sampled"}, "too few"),
         ({"tolerance": 0.0}, "tolerance"),
         ({"control": "trees"}, "did you mean 'tree'"),
         ({"control": "margin", "method": "sampled"}, "margin that can be read"),

@@ -323,13 +323,13 @@ def test_threads_batches_and_company_change_no_bit():
 def test_too_few_calls():
     f, _ = pairs(40, 0)
     with pytest.raises(
-        InputError, match="max_calls=40 is too few to estimate 40 coefficients; use at least 59"
+        InputError, match="max_calls=12 is too few to estimate 40 coefficients; use at least 15"
     ):
-        TextExplainer(asking(f, 40), max_calls=40)(sentence(40), progress=False)
-    explanation = TextExplainer(asking(f, 40), max_calls=59)(sentence(40), progress=False)
-    with pytest.raises(InputError, match=r"max_calls=59 is too few for contributions of 40 .* least 60"):
+        TextExplainer(asking(f, 40), max_calls=12)(sentence(40), progress=False)
+    explanation = TextExplainer(asking(f, 40), max_calls=13)(sentence(40), progress=False)
+    with pytest.raises(InputError, match=r"max_calls=13 is too few for contributions of 40 .* least 16"):
         explanation.contributions  # noqa: B018 - computed when read
-    account = TextExplainer(asking(f, 40), max_calls=60)(sentence(40), progress=False).contributions
+    account = TextExplainer(asking(f, 40), max_calls=16)(sentence(40), progress=False).contributions
     assert account.calls.tolist() == [1]  # the empty set
     account = TextExplainer(asking(f, 40), max_calls=339)(sentence(40), progress=False).contributions
     assert 1 < account.calls[0] <= 81

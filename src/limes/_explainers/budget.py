@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from limes._explainers.options import SamplingOptions, unasked_calls
-from limes._sampling.sampled import FEWEST, Sampling, least_calls
+from limes._sampling.sampled import FEWEST, USUAL, Sampling, least_calls
 from limes._shapley.coalitions import SubsetCalls, coalitions
 from limes._shapley.permutations import least_walked
 from limes.designs._exchangeable import LARGEST_ENUMERATION, ExchangeableDesign
@@ -35,6 +35,8 @@ from limes.models._identity import WITNESSES
 # that walks may have, and that a background's rows may have if these are all of them
 _AGAIN, _LEAST_AGAIN, _MOST_AGAIN = 1 / 16, 4, 256
 _WALKED, _OCCURRING = 1 / 2, 3 / 4
+# Answers of which none is asked for once more
+_UNWITNESSED = 16
 # Share of the calls for the mean answer over a background, with all hidden
 _BASE_SHARE = 1 / 16
 
@@ -71,6 +73,8 @@ class InputBudget:
     @property
     def witnesses(self) -> int:
         """Sets that are asked about again where contributions are read later; twice if the answers moved."""
+        if self._answers < _UNWITNESSED:
+            return 0
         return max(1, min(WITNESSES, int(_AGAIN * self._answers) // 4))
 
     @property
@@ -157,10 +161,10 @@ class TableBudget:
     def _reserved(self) -> int:
         """Calls that walks have at least; 0 where they have too few, or contributions are not wanted."""
         least = least_walked(self.columns)
-        if self.options.contributions is False or self._rest - least < max(FEWEST, self._rest / 4):
+        if self.options.contributions is False or self._rest - least < max(USUAL, self._rest / 4):
             return 0
         # the pool keeps the fewest that it can have: a larger bound never leaves it too few
-        return min(max(int(_WALKED * self._rest), least), self._rest - FEWEST)
+        return min(max(int(_WALKED * self._rest), least), self._rest - USUAL)
 
     @property
     def samples(self) -> int:

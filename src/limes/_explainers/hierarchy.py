@@ -28,7 +28,7 @@ are larger.
 
 Groups of units have sums of contributions, with errors of the same kind, from sums of ρ, if no set shows or
 hides a group as a whole, as of rectangles. Sentences have a share of the sets for themselves: they are the
-players of a game of their own, whose contributions Φ are estimated as those of units are, from sets of whole
+players of a separate game, whose contributions Φ are estimated as those of units are, from sets of whole
 sentences; these sets train the g of words too. Words then share what Φ has more than the sum of their φ, in
 proportion to their mean squares φ² + error², so that a word that is known to add nothing has nothing of it
 (Owen 1977 has contributions that add up to those of groups by orders in which the units of a group stand
@@ -46,7 +46,7 @@ over their number, least where q_s ∝ sd(f | s) / √(r s) (Neyman 1934).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple, Protocol, Self
@@ -61,10 +61,13 @@ from limes._explanation.attribution import Contributions
 from limes._explanation.parts import TOGETHER
 from limes._explanation.view import SHAPLEY
 from limes._sampling.least_squares import Tolerance, student_factors
+from limes._sampling.sampled import USUAL
 from limes._shapley.coalitions import exact_account
 from limes._shapley.exact import RowContributions
 from limes.designs._exchangeable import Coalitions, ExchangeableDesign
 from limes.exceptions import InputError
+from limes.models._calling.caller import Calls
+from limes.models._calling.counts import AnswerCount
 from limes.models._identity import Predict
 
 # Parts of the sets, each of which has its ρ for τ²
@@ -80,7 +83,7 @@ _LEAST_SETS, _LEAST_CALLS = 2, 6
 _ALIKE, _FEWEST_SHRUNK, _LEADING = 5, 8, 8
 # Singular value of the shares of units in groups without which sums of groups determine no units
 _TOLD_APART = 0.1
-# Sets of groups: so many a group, and at least this share of all sets
+# Sets of groups: the number a group, and at least this share of all sets
 _SETS_A_GROUP, _LEAST_GROUPED = 3, 0.2
 # Sets from which the R² of a read form follows
 _SIMULATED = 4096
@@ -144,7 +147,7 @@ class Words:
     @cached_property
     def whole_groups(self) -> Ints | None:
         words, groups = self.places.shape
-        # sentences of the same words have no sums of their own
+        # sentences of the same words have no separate sums
         if not 1 < groups < words or np.linalg.matrix_rank(self.shares, tol=_TOLD_APART) < groups:
             return None
         if self.pieces is not None:
@@ -384,7 +387,7 @@ def _sets_of_groups(units: Partition, calls: int) -> int:
     """How many of the calls show or hide whole groups."""
     if units.whole_groups is None or calls < 2 * _LEAST_SETS:
         return 0
-    d, groups = units.shares.shape
+    d, groups = map(int, units.shares.shape)
     wanted = max(_SETS_A_GROUP * groups, int(_LEAST_GROUPED * calls))
     # where units are many more than sets, little is known of them but their sums
     most = int(calls * d / (d + calls))
@@ -395,7 +398,7 @@ def _states(units: Partition) -> int:
     """All sets of units, and of groups, more than can be asked about if units are many."""
     d, groups = len(units.shares), units.shares.shape[1]
     if d > _ENUMERATED:
-        return np.iinfo(np.int64).max
+        return int(np.iinfo(np.int64).max)
     return (1 << d) + (0 if units.whole_groups is None else (1 << groups) - 2)
 
 
@@ -503,7 +506,7 @@ def _unit_shares(shown: Floats, units: Partition) -> Floats:
 
 
 class _Sets(NamedTuple):
-    """Sets of d units, or groups, with answers to k outputs; the first two earlier rows are none and all."""
+    """Sets of d units, or groups, with answers to k outputs; earlier rows begin with none and all."""
 
     earlier: Floats  # (m, d)
     earlier_f: Floats  # (m, k)
@@ -557,7 +560,7 @@ class _Estimate:
 
 
 def _account(units: Partition, sets: _Sets, grouped: _Sets | None) -> LevelAccount:
-    """The account by sets of units, and of groups, where there are some."""
+    """The account by sets of units, and of groups unless these are None."""
     none, shares = sets.earlier_f[0], units.shares
     if grouped is None:
         its = _Estimate.of(units.nodes, sets)
@@ -568,10 +571,10 @@ def _account(units: Partition, sets: _Sets, grouped: _Sets | None) -> LevelAccou
         earlier = np.concatenate([sets.earlier, _unit_shares(grouped.z[:, units.whole_groups], units)])
         earlier_f = np.concatenate([sets.earlier_f, grouped.f])
         its = _Estimate.of(units.nodes, sets._replace(earlier=earlier, earlier_f=earlier_f))
-        sum_errors, own = coarse.errors(), its.errors()
+        sum_errors, its_errors = coarse.errors(), its.errors()
         values, errors = np.empty(its.values.shape), np.empty(its.values.shape)
         for k in range(none.size):
-            spread = _spread(shares, its.values[:, k] ** 2 + own[:, k] ** 2)
+            spread = _spread(shares, its.values[:, k] ** 2 + its_errors[:, k] ** 2)
             values[:, k] = _with_sums(its.values[:, k], coarse.values[:, k], shares, spread)
             within = np.eye(len(values)) - spread @ shares.T
             errors[:, k] = np.hypot(its.errors(within)[:, k], np.sqrt(spread**2 @ sum_errors[:, k] ** 2))
@@ -598,7 +601,43 @@ def _spread(shares: Floats, squares: Floats) -> Floats:
     A unit that is known to add nothing has nothing of it.
     """
     weighted = (squares + 1e-12 * max(float(squares.max()), np.finfo(np.float64).tiny))[:, None] * shares
-    return np.linalg.lstsq(shares.T @ weighted, weighted.T, rcond=None)[0].T
+    return np.asarray(np.linalg.lstsq(shares.T @ weighted, weighted.T, rcond=None)[0].T, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class FewSets:
+    """Contributions of d features from tens of sets z (n, d) with answers (n, k), by the estimate of units.
+
+    ``law`` (d + 1,) has the probabilities of the number of hidden features with which the sets were drawn.
+    """
+
+    calls: Calls
+    prediction: Floats  # (k,)
+    z: Floats
+    answers: Floats
+    law: Floats
+    tally: AnswerCount = field(default_factory=AnswerCount)
+
+    def compute(self) -> RowContributions:
+        d, shown = self.z.shape[1], self.z.sum(axis=1)
+        with self.tally.counting():
+            none = self.calls(np.zeros((1, d))).reshape(1, -1)
+        some = (shown > 0) & (shown < d)  # all others say nothing of single features
+        hidden = (d - shown[some]).astype(np.int64)
+        weights = d * self.law[1:d].sum() / (hidden * (d - hidden) * self.law[hidden])
+        ends, f = np.array([[0.0], [1.0]]) * np.ones(d), np.concatenate([none, self.prediction[None]])
+        sets = _Sets(ends, f, self.z[some], self.answers[some].reshape(-1, f.shape[1]), weights)
+        its = _Estimate.of(np.eye(d), sets)
+        unknown = np.full(its.values.shape, np.nan)
+        zero = np.zeros(none.shape[1])
+        numbers = (none[0], its.values, its.errors(), unknown, unknown, self.tally.rows, zero)
+        return RowContributions(*(np.asarray(number)[None] for number in numbers))
+
+    @property
+    def is_best(self) -> bool:
+        """Whether least squares have too few sets, and these show a variance."""
+        shown, d = self.z.sum(axis=1), self.z.shape[1]
+        return d > 1 and len(self.z) < USUAL and int(((shown > 0) & (shown < d)).sum()) >= _LEAST_SETS
 
 
 def _with_sums(values: Floats, sums: Floats, shares: Floats, spread: Floats) -> Floats:
@@ -685,10 +724,10 @@ def _fidelity(f: Floats, surrogate: Floats, weights: Floats) -> tuple[Floats, Fl
     """R² (k,) of a surrogate's answers (n, k) at weighted rows, and its standard error."""
     weights = (weights / weights.sum())[:, None]
     centred = f - (weights * f).sum(axis=0)
-    squares, left = centred**2, (f - surrogate) ** 2
-    total, rest = (weights * squares).sum(axis=0), (weights * left).sum(axis=0)
+    squares, missed = centred**2, (f - surrogate) ** 2
+    total, rest = (weights * squares).sum(axis=0), (weights * missed).sum(axis=0)
     share = np.divide(rest, total, out=np.zeros_like(rest), where=total > 0)
-    error = np.sqrt((weights**2 * (left - share * squares) ** 2).sum(axis=0))
+    error = np.sqrt((weights**2 * (missed - share * squares) ** 2).sum(axis=0))
     return r_squared(total - rest, total, np.abs(f).max(axis=0), error)
 
 

@@ -25,7 +25,7 @@ from limes._diagnostics.context import SubsetContext, source_of
 from limes._explainers.answers import LINKS, LinkedModel, check_labels, labels_of, positions_of
 from limes._explainers.backgrounds import BackgroundAnswers
 from limes._explainers.bound_input import BoundInput, calls_of, known_sets
-from limes._explainers.hierarchy import Partition, explanation_fields, levels_of
+from limes._explainers.hierarchy import FewSets, Partition, explanation_fields, levels_of
 from limes._explainers.options import Request, SamplingOptions
 from limes._explainers.results import (
     PERTURBED,
@@ -501,20 +501,22 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         _, design, model = self._bound(item, np.ones(item.size, dtype=np.bool_))
         predictions = model.ask(design.at_instance[None]) if model.whole is None else model.whole
         read_predict = None if options.method == "sampled" else model.read_predict
-        asked, units = self._asked_units(item, units, replace(model, ask=read_predict or model.ask))
+        ask_pieces, units = self._asked_units(item, units, replace(model, ask=read_predict or model.ask))
         rng = np.random.default_rng(streams(sampling.seed, fingerprint(design.at_instance), 1)[0])
         unfinished = self._unfinished.take(item.key)
         if unfinished is not None and answers_alike(unfinished[1], predictions, model.spread):
             calls, before = unfinished[0]
             tally.add(before)
         else:
-            calls = calls_of(asked, sampling, model)
+            calls = calls_of(ask_pieces, sampling, model)
             calls.keep(np.ones((1, units.of_pieces.size)), predictions)
         most = sampling.max_calls if read_predict else model.budget(options).states
         ask, whole = calls.one_pass(calls), predictions.reshape(-1)
         try:
             with progress_of(shown=progress)(most, CALLS) as calls.on_progress:
-                account = levels_of(model, lambda z: ask(z).reshape(len(z), -1), units, whole, most, rng)
+                account = levels_of(
+                    model, lambda z: ask(z).reshape(len(z), whole.size), units, whole, most, rng
+                )
         except (ModelError, KeyboardInterrupt):
             self._unfinished.put(item.key, ((calls, tally.rows), predictions))
             raise
@@ -613,6 +615,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         expectation = model.expectation(design, options, self._features)
         sampled = expectation if isinstance(expectation, SampledExpectation) else None
         account = partial(self._account, model, predictions, fitted, design, sampled)
+        witnesses = model.budget(options).witnesses
         return SubsetFits(
             model.form,
             model.ask,
@@ -624,8 +627,8 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             prediction=predictions.reshape(-1),
             exact=model.exact,
             account=None if options.method == "exact" else account,
-            spread=model.spread if self._is_asked(model) and not model.drawn else None,
-            witnesses=model.budget(options).witnesses,
+            spread=model.spread if self._is_asked(model) and not model.drawn and witnesses else None,
+            witnesses=witnesses,
         )
 
     def _is_asked(self, model: BoundInput) -> bool:
@@ -639,7 +642,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         fitted: Fitted,
         design: ExchangeableDesign,
         sampled: SampledExpectation | None,
-    ) -> SampledAccount:
+    ) -> SampledAccount | FewSets:
         """What samples the contributions to a prediction (1, ...), by a form where the model was read."""
         its, d = self._options, design.size
         read_predict = None if self._is_asked(model) else model.read_predict
@@ -656,6 +659,12 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             spent, answers = shared, fitted.sampled.answers[0]
             options = replace(options, tolerance=its.tolerance)  # what was answered costs nothing
             sample = sampled.redraw(design, design.at_instance, len(answers))[0], answers
+            if model.is_function:
+                calls = calls_of(model.ask, its.sampling, model)
+                law = budget.drawn(design, spent).counts.law
+                few = FewSets(calls, predictions.reshape(-1), *sample, law)
+                if few.is_best:
+                    return few
         sets = known_sets(model, design, predictions, its.sampling, sample)
 
         def sampler(of_sets: ExchangeableDesign, calls: int) -> SampledExpectation:

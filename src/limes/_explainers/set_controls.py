@@ -28,7 +28,7 @@ of the held-out answers. Each answer is compared with the g that was fitted with
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -42,7 +42,7 @@ from limes._shapley.coalitions import exact_account
 from limes.models.forms._base import Linear
 from limes.models.forms._linked import Linked
 
-# Parts of up to so many sets, and of more
+# Parts of up to a number of sets, and of more
 _PARTS, _FEW, _FEWER_PARTS = 8, 300, 4
 # Probabilities nearer to 0 or 1 are alike; their slope in log odds is taken to be larger by this
 _NEAREST, _LEAST_SLOPE = 1e-6, 0.02
@@ -53,8 +53,8 @@ _MOST_FITTED, _MOST_OF_PAIRS = 2048, 512
 _RATIOS, _NOISES = (0.0, 0.05, 0.2, 1.0), np.geomspace(1e-4, 3.0, 10)
 # Penalties of the LASSO as shares of the least that leaves nothing; steps; units whose products it has
 _SHARES, _STEPS, _LEADING = np.geomspace(0.7, 3e-3, 12), 120, 10
-# Pairs that are told, which as many fits have as held-out parts would by more than chance
-_TOLD, _STABLE = 5, 0.75
+# Pairs in the result, which as many fits have as held-out parts would by more than chance
+_REPORTED, _STABLE = 5, 0.75
 
 _TINY = np.finfo(np.float64).tiny
 
@@ -127,11 +127,11 @@ def pairs_of_states(z: Floats, f: Floats) -> tuple[tuple[Pair, ...], ...]:
     sizes = 4.0 * (x[:, i] * x[:, j]).T @ f / len(z)  # (pairs, k)
     # sums of answers that cancel are no pairs
     rounding = 1e-12 * np.abs(f).max(axis=0)
-    told = []
+    reported = []
     for its, least in zip(sizes.T, rounding, strict=True):
-        order = np.argsort(-np.abs(its), kind="stable")[:_TOLD]
-        told.append(tuple((int(i[p]), int(j[p]), float(its[p])) for p in order if abs(its[p]) > least))
-    return tuple(told)
+        order = np.argsort(-np.abs(its), kind="stable")[:_REPORTED]
+        reported.append(tuple((int(i[p]), int(j[p]), float(its[p])) for p in order if abs(its[p]) > least))
+    return tuple(reported)
 
 
 def _combined(fits: dict[str, list[_Fits]], part: Ints, f: Floats) -> SetControl:
@@ -146,7 +146,9 @@ def _combined(fits: dict[str, list[_Fits]], part: Ints, f: Floats) -> SetControl
         gammas.append(np.mean([fit.gamma[best, :, outputs] for fit in each], axis=0).T)
         predicted.append(answers[best, :, outputs].T)
         if name == "leading pairs":
-            pairs = [_told([fit.pairs[o] for fit in each if fit.pairs], int(best[o])) for o in outputs]
+            pairs = [
+                _reported_pairs([fit.pairs[o] for fit in each if fit.pairs], int(best[o])) for o in outputs
+            ]
     gamma, rest = np.empty(gammas[0].shape), np.empty(f.shape)
     names = list(fits)
     for o in range(f.shape[1]):
@@ -169,16 +171,16 @@ def _convex(x: Floats, y: Floats) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
-def _told(each: list[tuple[Ints, Floats]], penalty: int) -> tuple[Pair, ...]:
+def _reported_pairs(each: list[tuple[Ints, Floats]], penalty: int) -> tuple[Pair, ...]:
     """Pairs that most fits chose, with the mean of their coefficients."""
-    found: dict[tuple[int, int], list[float]] = {}
+    coefs: dict[tuple[int, int], list[float]] = {}
     for units, coef in each:
         for (i, j), c in zip(units.tolist(), coef[penalty].tolist(), strict=True):
             if c:
-                found.setdefault((min(i, j), max(i, j)), []).append(c)
-    often = {pair: its for pair, its in found.items() if len(its) >= _STABLE * len(each)}
+                coefs.setdefault((min(i, j), max(i, j)), []).append(c)
+    often = {pair: its for pair, its in coefs.items() if len(its) >= _STABLE * len(each)}
     pairs = [(*pair, 4.0 * float(np.sum(its)) / len(each)) for pair, its in often.items()]
-    return tuple(sorted(pairs, key=lambda pair: (-abs(pair[2]), pair))[:_TOLD])
+    return tuple(sorted(pairs, key=lambda pair: (-abs(pair[2]), pair))[:_REPORTED])
 
 
 # -- kinds ---------------------------------------------------------------------------------------------------
@@ -243,15 +245,15 @@ class _AllPairs:
         # the constant has the variance of all slopes
         linear = [z @ x.T + 1.0 for z in (x, held)]
         centred = answers - level
-        found = {
+        spectra = {
             ratio: np.linalg.eigh(linear[0] + ratio * both[0])
             for ratio in (sorted({ratio for ratio, _ in self._chosen}) or _RATIOS)
         }
         if not self._chosen:
-            self._chosen = _likeliest(found, centred)
+            self._chosen = _likeliest(spectra, centred)
         gamma, predicted = np.empty((len(its.nodes), len(level))), np.empty((len(held), len(level)))
         for k, (ratio, noise) in enumerate(self._chosen):
-            sizes, axes = found[ratio]
+            sizes, axes = spectra[ratio]
             dual = axes @ ((axes.T @ centred[:, k]) / (np.maximum(sizes, 0.0) + noise))
             gamma[:, k] = 2.0 * its.nodes @ (x.T @ dual) / np.sqrt(scale)
             predicted[:, k] = level[k] + (linear[1] + ratio * both[1]) @ dual
@@ -264,10 +266,10 @@ def _products(a: Floats, b: Floats) -> Floats:
     return np.asarray(((a @ b.T) ** 2 - a**2 @ (b**2).T) / max(d * (d - 1), 1))
 
 
-def _likeliest(found: dict[float, tuple[Floats, Floats]], y: Floats) -> list[tuple[float, float]]:
+def _likeliest(spectra: Mapping[float, tuple[Floats, Floats]], y: Floats) -> list[tuple[float, float]]:
     """The ratio and the noise of the largest likelihood, of each output y (n, k)."""
     best = [(np.inf, 0.0, 1.0)] * y.shape[1]
-    for ratio, (sizes, axes) in found.items():
+    for ratio, (sizes, axes) in spectra.items():
         squares = (axes.T @ y) ** 2
         for noise in _NOISES.tolist():
             total = np.maximum(sizes, 0.0) + noise
@@ -289,17 +291,17 @@ def _lassos_with_pairs(its: _Training) -> _Fits:
     x, p = rows @ its.nodes, its.nodes.shape[1]
     first, _ = lasso(x, answers)
     sizes = np.abs(its.nodes @ first[len(_SHARES) // 2 : len(_SHARES)]).sum(axis=0)
-    fits = []
+    gammas, predictions, pairs = [], [], []
     for k in range(answers.shape[1]):
         leading = np.argsort(-sizes[:, k], kind="stable")[:_LEADING]
         i, j = (leading[its] for its in np.triu_indices(leading.size, 1))
         both, held = ((2.0 * z[:, i] - 1.0) * (2.0 * z[:, j] - 1.0) for z in (rows, its.held))
         coef, level = (c[..., 0] for c in lasso(np.concatenate([x, both], axis=1), answers[:, k : k + 1]))
         units = coef[:, :p] @ its.nodes.T  # (a, d): products add nothing
-        predicted = level[:, None] + units @ its.held.T + coef[:, p:] @ held.T
-        fits.append((units, predicted, (np.stack([i, j], axis=1), coef[:, p:])))
-    gamma, predicted = (np.stack([fit[c] for fit in fits], axis=2) for c in (0, 1))
-    return _Fits(gamma, predicted, [fit[2] for fit in fits])
+        gammas.append(units)
+        predictions.append(level[:, None] + units @ its.held.T + coef[:, p:] @ held.T)
+        pairs.append((np.stack([i, j], axis=1), coef[:, p:]))
+    return _Fits(np.stack(gammas, axis=2), np.stack(predictions, axis=2), pairs)
 
 
 def lasso(x: Floats, y: Floats) -> tuple[Floats, Floats]:

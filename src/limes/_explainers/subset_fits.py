@@ -26,6 +26,7 @@ import numpy as np
 from limes._arrays import Bools, Floats, power_of_two, r_squared, streams
 from limes._diagnostics.finding import enumerate_names
 from limes._expectations.moments import REFUSED, ExactMoments
+from limes._explainers.hierarchy import FewSets
 from limes._explanation.fit import RowEffects, WithinGroup
 from limes._fidelity.variance import link_variance
 from limes._fidelity.weighted_rows import PairEffect, Total, WeightedRows, largest_pairs
@@ -116,7 +117,7 @@ class SubsetFits:
         *,
         prediction: Floats,
         exact: ExactMoments | None = None,
-        account: Callable[[], SampledAccount] | None = None,
+        account: Callable[[], SampledAccount | FewSets] | None = None,
         spread: float | None = None,
         witnesses: int = WITNESSES,
     ) -> None:
@@ -257,7 +258,7 @@ class SubsetFits:
         return self._of_all(self._account_by_calls.compute())
 
     @cached_property
-    def _account_by_calls(self) -> SampledAccount:
+    def _account_by_calls(self) -> SampledAccount | FewSets:
         assert self._account is not None  # noqa: S101 - method="exact" refused before
         return self._account()
 

@@ -95,7 +95,9 @@ class TextExplainer(MaskedExplainer[Document]):
         True: contributions at two levels, sentences and words, from a few hundred calls even for long
         texts. Coefficients are then contributions (Shapley values: KernelSHAP's weights of texts in place
         of LIME's). Words add up to f(text) - f(no words), and so do sentences; a word in several sentences
-        is divided among them, with an equal part for each occurrence. ``explanation.levels`` has both.
+        is divided among them, with an equal part for each occurrence. Of a function, sentences have the
+        contributions of the game in which whole sentences are deleted, and words add up to these; of a
+        model that was read, the sums of their words. ``explanation.levels`` has both.
         Errors are root mean square errors among words that look alike by the answers. ``bandwidth``,
         ``ridge``, ``group``, ``tolerance`` and ``control`` are not used.
     mask

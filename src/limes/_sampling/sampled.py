@@ -67,7 +67,9 @@ SEQUENCES = 4
 # Number of rows of all sequences together: at the first estimate, and at least: 64 calls are enough, with
 # those that check whether the model is a function
 _FIRST_LOOK = 256
-FEWEST = 48
+FEWEST = 4
+# Number from which on few coefficients are fitted together, and which a pool has before others have calls
+USUAL = 48
 # Repetitions of random answers at least, and degrees of freedom of their variance at least
 _REPETITIONS, _FREEDOM = 4, 16
 # Exceptions that end a call early but leave its answers valid
@@ -193,7 +195,7 @@ class SampledDesign(Features, Protocol):
 
 def least_calls(d: int) -> int:
     """Least number of rows that d coefficients are fitted to together."""
-    return max(FEWEST, SEQUENCES * -(-least_fitted(d) // SEQUENCES))
+    return max(USUAL, SEQUENCES * -(-least_fitted(d) // SEQUENCES))
 
 
 class SampledExpectation:
