@@ -83,8 +83,8 @@ _LEAST_SETS, _LEAST_CALLS = 2, 6
 _ALIKE, _FEWEST_SHRUNK, _LEADING = 5, 8, 8
 # Singular value of the shares of units in groups without which sums of groups determine no units
 _TOLD_APART = 0.1
-# Sets of groups: the number a group, and at least this share of all sets
-_SETS_A_GROUP, _LEAST_GROUPED = 3, 0.2
+# Sets of groups: the number a group, and at least this share of all sets; all of them up to the last share
+_SETS_A_GROUP, _LEAST_GROUPED, _ALL_GROUPED = 3, 0.2, 1 / 3
 # Sets from which the R² of a read form follows
 _SIMULATED = 4096
 # Features of which every subset is asked about, where the budget allows
@@ -370,28 +370,48 @@ def account_of(
         slopes, _ = _ridge(_unit_shares(shown, units) @ units.nodes, _steering(f))
         units = units.refined(_sizes(units.nodes @ slopes), d + (most - d) // (units.looks - i))
         d = len(units.shares)
-    grouped = _sets_of_groups(units, calls)
+    grouped, are_all = _sets_of_groups(units, calls, is_function=is_function)
     earlier = _unit_shares(shown, units)
     spread = _spread_of_sizes(earlier.mean(axis=1), f, d) if units.looks else None
     z, weights = _sets(rng, calls - grouped, d, units.power, spread)
     sets = _Sets(earlier, f, z, ask(z[:, units.of_pieces]), weights)
-    if not grouped:
+    if not grouped and not are_all:
         return _account(units, sets, None)
-    ends = np.array([[0.0], [1.0]]) * np.ones(units.shares.shape[1])
-    z, weights = _sets(rng, grouped, ends.shape[1], units.power)
-    f = ask(z[:, units.whole_groups])
-    return _account(units, sets, _Sets(ends, sets.earlier_f[:2], z, f, weights))
+    groups = units.shares.shape[1]
+    if are_all:
+        return _account(units, sets, _game_of_all(ask, units, none, whole))
+    z, weights = _sets(rng, grouped, groups, units.power)
+    ends = np.array([[0.0], [1.0]]) * np.ones(groups)
+    return _account(
+        units, sets, _Game.of(_Sets(ends, sets.earlier_f[:2], z, ask(z[:, units.whole_groups]), weights))
+    )
 
 
-def _sets_of_groups(units: Partition, calls: int) -> int:
-    """How many of the calls show or hide whole groups."""
+def _sets_of_groups(units: Partition, calls: int, *, is_function: bool) -> tuple[int, bool]:
+    """How many of the calls show or hide whole groups, and whether they are all sets of these."""
     if units.whole_groups is None or calls < 2 * _LEAST_SETS:
-        return 0
+        return 0, False
     d, groups = map(int, units.shares.shape)
     wanted = max(_SETS_A_GROUP * groups, int(_LEAST_GROUPED * calls))
     # where units are many more than sets, little is known of them but their sums
     most = int(calls * d / (d + calls))
-    return min(max(_LEAST_SETS, min(wanted, most)), calls - _LEAST_SETS)
+    drawn = min(max(_LEAST_SETS, min(wanted, most)), calls - _LEAST_SETS)
+    every = (1 << groups) - 2 if groups <= _ENUMERATED else calls
+    if is_function and every <= max(drawn, int(_ALL_GROUPED * calls)):
+        return every, True
+    return drawn, False
+
+
+def _game_of_all(ask: Predict, units: Partition, none: Floats, whole: Floats) -> _Game:
+    """The game of groups, all of whose sets are asked about."""
+    assert units.whole_groups is not None  # noqa: S101 - there are groups
+    groups = units.shares.shape[1]
+    states = ExchangeableDesign(Coalitions.of(groups)).states(1 << groups)
+    assert states is not None  # noqa: S101 - there are few
+    z, _, weights = states  # the first shows none, the last all
+    f = ask(z[1:-1][:, units.whole_groups]) if groups > 1 else np.empty((0, none.size))
+    values = weights @ np.concatenate([none[None], f, whole[None]])
+    return _Game(values, np.zeros(values.shape), z[1:-1], f)
 
 
 def _states(units: Partition) -> int:
@@ -559,23 +579,36 @@ class _Estimate:
         return errors
 
 
-def _account(units: Partition, sets: _Sets, grouped: _Sets | None) -> LevelAccount:
-    """The account by sets of units, and of groups unless these are None."""
+class _Game(NamedTuple):
+    """Contributions of groups, with errors, (g, k), and the sets (n, g) of them with their answers (n, k)."""
+
+    values: Floats
+    errors: Floats
+    z: Floats
+    f: Floats
+
+    @classmethod
+    def of(cls, sets: _Sets) -> _Game:
+        its = _Estimate.of(np.eye(sets.z.shape[1]), sets)
+        return cls(its.values, its.errors(), sets.z, sets.f)
+
+
+def _account(units: Partition, sets: _Sets, game: _Game | None) -> LevelAccount:
+    """The account by sets of units, and by the game of groups unless that is None."""
     none, shares = sets.earlier_f[0], units.shares
-    if grouped is None:
+    if game is None:
         its = _Estimate.of(units.nodes, sets)
         values, errors, sum_errors = its.values, its.errors(), its.errors(shares)
     else:
-        coarse = _Estimate.of(np.eye(shares.shape[1]), grouped)
         # sets of groups train the control of units
-        earlier = np.concatenate([sets.earlier, _unit_shares(grouped.z[:, units.whole_groups], units)])
-        earlier_f = np.concatenate([sets.earlier_f, grouped.f])
+        earlier = np.concatenate([sets.earlier, _unit_shares(game.z[:, units.whole_groups], units)])
+        earlier_f = np.concatenate([sets.earlier_f, game.f])
         its = _Estimate.of(units.nodes, sets._replace(earlier=earlier, earlier_f=earlier_f))
-        sum_errors, its_errors = coarse.errors(), its.errors()
+        sum_errors, its_errors = game.errors, its.errors()
         values, errors = np.empty(its.values.shape), np.empty(its.values.shape)
         for k in range(none.size):
             spread = _spread(shares, its.values[:, k] ** 2 + its_errors[:, k] ** 2)
-            values[:, k] = _with_sums(its.values[:, k], coarse.values[:, k], shares, spread)
+            values[:, k] = _with_sums(its.values[:, k], game.values[:, k], shares, spread)
             within = np.eye(len(values)) - spread @ shares.T
             errors[:, k] = np.hypot(its.errors(within)[:, k], np.sqrt(spread**2 @ sum_errors[:, k] ** 2))
     # within_s / q_s ∝ 1 / (r s q_s): Shapley's weights of sets over the law by which they were drawn

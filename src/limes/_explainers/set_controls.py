@@ -55,6 +55,8 @@ _RATIOS, _NOISES = (0.0, 0.05, 0.2, 1.0), np.geomspace(1e-4, 3.0, 10)
 _SHARES, _STEPS, _LEADING = np.geomspace(0.7, 3e-3, 12), 120, 10
 # Pairs in the result, which as many fits have as held-out parts would by more than chance
 _REPORTED, _STABLE = 5, 0.75
+# The two LASSOs, and the share of the second's squares that the first leaves at most if its pairs are told
+_BOTH, _HELPFUL = ("leading pairs", "lasso"), 0.8
 
 _TINY = np.finfo(np.float64).tiny
 
@@ -155,7 +157,10 @@ def _combined(fits: dict[str, list[_Fits]], part: Ints, f: Floats) -> SetControl
         share = _convex(np.stack([its[:, o] for its in predicted], axis=1), f[:, o])
         gamma[:, o] = sum(s * its[:, o] for s, its in zip(share, gammas, strict=True))
         rest[:, o] = f[:, o] - sum(s * its[:, o] for s, its in zip(share, predicted, strict=True))
-        if not share[names.index("leading pairs")]:  # others predict no worse without them
+        with_pairs, without = (
+            float(((f[:, o] - predicted[names.index(kind)][:, o]) ** 2).sum()) for kind in _BOTH
+        )
+        if not with_pairs < _HELPFUL * without:  # products predict no better than chance would
             pairs[o] = ()
     return SetControl(gamma, rest, tuple(pairs))
 
