@@ -55,7 +55,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints, Objects, are_probabilities, r_squared
 from limes._expectations.moments import REFUSED
-from limes._explainers.set_controls import Pair, pairs_of_states, set_control
+from limes._explainers.set_controls import Known, Pair, model_beside, pairs_of_states, set_control
 from limes._explainers.set_controls import ridge as _ridge
 from limes._explanation.attribution import Contributions
 from limes._explanation.parts import TOGETHER
@@ -382,9 +382,8 @@ def account_of(
         return _account(units, sets, _game_of_all(ask, units, none, whole))
     z, weights = _sets(rng, grouped, groups, units.power)
     ends = np.array([[0.0], [1.0]]) * np.ones(groups)
-    return _account(
-        units, sets, _Game.of(_Sets(ends, sets.earlier_f[:2], z, ask(z[:, units.whole_groups]), weights))
-    )
+    of_groups = _Sets(ends, sets.earlier_f[:2], z, ask(z[:, units.whole_groups]), weights)
+    return _account(units, sets, _Game.of(of_groups, units, sets))
 
 
 def _sets_of_groups(units: Partition, calls: int, *, is_function: bool) -> tuple[int, bool]:
@@ -419,7 +418,9 @@ def _states(units: Partition) -> int:
     d, groups = len(units.shares), units.shares.shape[1]
     if d > _ENUMERATED:
         return int(np.iinfo(np.int64).max)
-    return (1 << d) + (0 if units.whole_groups is None else (1 << groups) - 2)
+    # where each unit is in one group, sets of groups are some of those of units
+    apart = units.whole_groups is not None and not np.isin(units.shares, (0.0, 1.0)).all()
+    return (1 << d) + ((1 << groups) - 2 if apart else 0)
 
 
 def _steering(f: Floats) -> Floats:
@@ -547,9 +548,9 @@ class _Estimate:
     missed: Floats  # what was shared so that values add up, (k,)
 
     @classmethod
-    def of(cls, nodes: Floats, its: _Sets) -> _Estimate:
+    def of(cls, nodes: Floats, its: _Sets, known: Known | None = None) -> _Estimate:
         none, whole = its.earlier_f[:2]
-        control = set_control(nodes, its.earlier, its.earlier_f, its.z, its.f)
+        control = set_control(nodes, its.earlier, its.earlier_f, its.z, its.f, known=known)
         influence = its.weights[:, None] * (its.z - its.z.mean(axis=1, keepdims=True))
         rho, variance = _mean_and_variance(influence, control.rest)
         share = _shares_of_rest(*_of_parts(influence, control.rest), variance)
@@ -588,8 +589,11 @@ class _Game(NamedTuple):
     f: Floats
 
     @classmethod
-    def of(cls, sets: _Sets) -> _Game:
-        its = _Estimate.of(np.eye(sets.z.shape[1]), sets)
+    def of(cls, sets: _Sets, units: Partition, of_units: _Sets) -> _Game:
+        rows = _unit_shares(sets.z[:, units.whole_groups], units)
+        its_units = of_units.earlier, of_units.earlier_f, of_units.z, of_units.f
+        known = model_beside(units.nodes, *its_units, units.shares, rows)
+        its = _Estimate.of(np.eye(sets.z.shape[1]), sets, known)
         return cls(its.values, its.errors(), sets.z, sets.f)
 
 

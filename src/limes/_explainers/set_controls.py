@@ -55,6 +55,8 @@ _RATIOS, _NOISES = (0.0, 0.05, 0.2, 1.0), np.geomspace(1e-4, 3.0, 10)
 _SHARES, _STEPS, _LEADING = np.geomspace(0.7, 3e-3, 12), 120, 10
 # Pairs in the result, which as many fits have as held-out parts would by more than chance
 _REPORTED, _STABLE = 5, 0.75
+# A model of other sets is taken alone if it leaves this share of the answers' squares at most
+_AS_GOOD = 0.02
 # The two LASSOs, and the share of the second's squares that the first leaves at most if its pairs are told
 _BOTH, _HELPFUL = ("leading pairs", "lasso"), 0.8
 
@@ -70,6 +72,7 @@ class SetControl(NamedTuple):
     gamma: Floats  # its contributions, (d, k): means over the fits without each part
     rest: Floats  # answers less those of the g that does not know them, (n, k)
     pairs: tuple[tuple[Pair, ...], ...]  # the strongest of each output
+    beside: Floats | None = None  # its answers to other rows, (m, k)
 
 
 class _Fits(NamedTuple):
@@ -94,8 +97,40 @@ class _Training:
         return self.rows[some], self.answers[some]
 
 
-def set_control(nodes: Floats, earlier: Floats, earlier_f: Floats, z: Floats, f: Floats) -> SetControl:
-    """The model g by sets z (n, d) with answers f (n, k), and earlier rows (m, d), in all of its fits."""
+class Known(NamedTuple):
+    """A model of d units and k outputs that was fitted to other sets."""
+
+    gamma: Floats  # (d, k)
+    answers: Floats  # at the sets that another model is fitted to, (n, k)
+
+
+def model_beside(
+    nodes: Floats, earlier: Floats, earlier_f: Floats, z: Floats, f: Floats, shares: Floats, groups: Floats
+) -> Known:
+    """A model by sets of units as one of their groups, at sets of groups: units in groups (d, g), (n, d).
+
+    Products of units add nothing to contributions of groups, either: within a group they are constant. Log
+    odds have no part in it, since contributions of groups to their probabilities are other sums.
+    """
+    control = set_control(nodes, earlier, earlier_f, z, f, beside=groups)
+    assert control.beside is not None  # noqa: S101 - they were passed
+    return Known(shares.T @ control.gamma, control.beside)
+
+
+def set_control(
+    nodes: Floats,
+    earlier: Floats,
+    earlier_f: Floats,
+    z: Floats,
+    f: Floats,
+    *,
+    beside: Floats | None = None,
+    known: Known | None = None,
+) -> SetControl:
+    """The model g by sets z (n, d) with answers f (n, k), and earlier rows (m, d), in all of its fits.
+
+    It also answers to rows ``beside``, without log odds. A ``known`` model is one more candidate.
+    """
     count = min(_PARTS if len(z) <= _FEW else _FEWER_PARTS, len(z))
     part = np.arange(len(z)) % count
     kinds: dict[str, Callable[[_Training], _Fits]] = {
@@ -104,19 +139,20 @@ def set_control(nodes: Floats, earlier: Floats, earlier_f: Floats, z: Floats, f:
         "lasso": _lassos,
         "leading pairs": _lassos_with_pairs,
     }
-    if are_probabilities(np.concatenate([earlier_f, f]), add_up=False):
+    if beside is None and are_probabilities(np.concatenate([earlier_f, f]), add_up=False):
         kinds["logistic"] = _logistic
+    others = np.empty((0, z.shape[1])) if beside is None else beside
     fits: dict[str, list[_Fits]] = {name: [] for name in kinds}
     for k in range(count):
         out = part == k
         rows, answers = np.concatenate([earlier, z[~out]]), np.concatenate([earlier_f, f[~out]])
-        training = _Training(rows, answers, z[out], nodes)
+        training = _Training(rows, answers, np.concatenate([z[out], others]), nodes)
         for name in list(kinds):
             try:
                 fits[name].append(kinds[name](training))
             except REFUSED:  # contributions to these probabilities have no exact sum
                 del kinds[name], fits[name]
-    return _combined(fits, part, f)
+    return _combined(fits, part, f, known)
 
 
 def pairs_of_states(z: Floats, f: Floats) -> tuple[tuple[Pair, ...], ...]:
@@ -136,25 +172,38 @@ def pairs_of_states(z: Floats, f: Floats) -> tuple[tuple[Pair, ...], ...]:
     return tuple(reported)
 
 
-def _combined(fits: dict[str, list[_Fits]], part: Ints, f: Floats) -> SetControl:
+def _combined(fits: dict[str, list[_Fits]], part: Ints, f: Floats, known: Known | None) -> SetControl:
     """The best penalty of each kind, and the best convex combination of kinds, of each output."""
-    gammas, predicted, pairs = [], [], []
+    gammas, predicted, pairs, beside = [], [], [], []
     for name, each in fits.items():
         answers = np.empty((len(each[0].answers), *f.shape))
         for k, fit in enumerate(each):
-            answers[:, part == k] = fit.answers
+            answers[:, part == k] = fit.answers[:, : (part == k).sum()]
         best = ((f - answers) ** 2).sum(axis=1).argmin(axis=0)
         outputs = np.arange(f.shape[1])
         gammas.append(np.mean([fit.gamma[best, :, outputs] for fit in each], axis=0).T)
         predicted.append(answers[best, :, outputs].T)
+        others = [fit.answers[:, (part == k).sum() :][best, :, outputs].T for k, fit in enumerate(each)]
+        beside.append(np.mean(others, axis=0))
         if name == "leading pairs":
             pairs = [
                 _reported_pairs([fit.pairs[o] for fit in each if fit.pairs], int(best[o])) for o in outputs
             ]
+    if known is not None:
+        gammas.append(known.gamma)
+        predicted.append(known.answers)
+        beside.append(np.empty((0, f.shape[1])))
     gamma, rest = np.empty(gammas[0].shape), np.empty(f.shape)
-    names = list(fits)
+    at_others, names = np.zeros(beside[0].shape), list(fits)
     for o in range(f.shape[1]):
         share = _convex(np.stack([its[:, o] for its in predicted], axis=1), f[:, o])
+        if known is not None:
+            left = ((f[:, o] - known.answers[:, o]) ** 2).sum()
+            # few sets may be told by several models alike: the one of other sets has seen more of them
+            if left <= _AS_GOOD * ((f[:, o] - f[:, o].mean()) ** 2).sum():
+                share = np.eye(len(predicted))[-1]
+        if len(at_others):
+            at_others[:, o] = sum(s * its[:, o] for s, its in zip(share, beside, strict=True))
         gamma[:, o] = sum(s * its[:, o] for s, its in zip(share, gammas, strict=True))
         rest[:, o] = f[:, o] - sum(s * its[:, o] for s, its in zip(share, predicted, strict=True))
         with_pairs, without = (
@@ -162,7 +211,7 @@ def _combined(fits: dict[str, list[_Fits]], part: Ints, f: Floats) -> SetControl
         )
         if not with_pairs < _HELPFUL * without:  # products predict no better than chance would
             pairs[o] = ()
-    return SetControl(gamma, rest, tuple(pairs))
+    return SetControl(gamma, rest, tuple(pairs), at_others)
 
 
 def _convex(x: Floats, y: Floats) -> Floats:
