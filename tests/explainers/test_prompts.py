@@ -366,7 +366,7 @@ def test_seconds_are_known_after_a_call():
     assert explainer.cost(prompt_of()).seconds > 0
 
 
-def test_parts_that_act_together_are_told():
+def test_parts_that_act_together_are_named():
     prompt = limes.Prompt(limes.sources(["One is a.", "Two is b.", "Three is c.", "Four is b."]), "?")
 
     def score(prompts: list[str]) -> list[float]:
@@ -377,10 +377,11 @@ def test_parts_that_act_together_are_told():
 
     explanation = limes.PromptExplainer(score)(prompt)
     text = str(explanation)
-    assert '"One is a." and "Three is c." are needed together (+2' in " ".join(text.split())
-    assert '"Two is b." and "Four is b." say the same (-3' in " ".join(text.split())
-    assert "are needed together" in explanation.to_html()
-    assert "are needed together" in explanation.to_html(kind="report")
+    assert "Beside each other these add" in text
+    assert '"One is a." and "Three is c." more (+2' in " ".join(text.split())
+    assert '"Two is b." and "Four is b." less (-3' in " ".join(text.split())
+    assert "Beside each other" in explanation.to_html()
+    assert "Beside each other" in explanation.to_html(kind="report")
     again = limes.Explanation.from_json(explanation.to_json())
-    assert "say the same" in str(again)
-    assert "say the same" not in str(again[:, ["One is a.", "Two is b."]])
+    assert "less (-3" in str(again)
+    assert "less (-3" not in str(again[:, ["One is a.", "Two is b."]])

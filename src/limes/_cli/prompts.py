@@ -31,10 +31,10 @@ def read_prompt(path: Path) -> tuple[Prompt, Any, Path | None]:
     if not isinstance(stored, dict) or ("prompt" in stored) == ("messages" in stored):
         raise InputError(f"{path} needs a prompt or messages, one of them: such as {_EXAMPLE}")
     if unknown := [key for key in stored if key not in _KEYS]:
-        raise InputError(f"{path} has {unknown[0]!r}, which is none of {list(_KEYS)}")
+        raise InputError(f"{path} has {unknown[0]!r}, which is not among {list(_KEYS)}")
     if "prompt" in stored:
         if "explain" in stored or "by" in stored:
-            raise InputError(f"{path}: explain and by go with messages; sources have a by of their own")
+            raise InputError(f"{path}: explain and by go with messages; sources state theirs")
         prompt = Prompt(*map(_piece, _listed(stored["prompt"], "prompt")))
     else:
         messages = [

@@ -46,16 +46,15 @@ over their number, least where q_s ∝ sd(f | s) / √(r s) (Neyman 1934).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
-from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from limes._arrays import Floats, Ints, Objects, are_probabilities, r_squared
 from limes._expectations.moments import REFUSED
-from limes._explainers.set_controls import Known, Pair, model_beside, pairs_of_states, set_control
+from limes._explainers.set_controls import FittedModel, Pair, model_beside, pairs_of_states, set_control
 from limes._explainers.set_controls import ridge as _ridge
 from limes._explanation.attribution import Contributions
 from limes._explanation.parts import TOGETHER
@@ -134,7 +133,7 @@ class Words:
     @classmethod
     def of(cls, word: Ints, sentence: Ints) -> Words:
         """Words by the number of the word, 0 to d - 1, and of the sentence at each place."""
-        return cls(_members(word).T @ _members(sentence), (word, sentence))
+        return cls(members(word).T @ members(sentence), (word, sentence))
 
     @property
     def of_pieces(self) -> Ints:
@@ -167,8 +166,6 @@ class Words:
         return self
 
 
-# Halvings down to the smallest rectangles, 32 x 32, and to the groups, 4 x 4
-_FINEST, _COARSE = 10, 4
 # The share of the calls that looks have, and units for the root of the calls: 49 of 300, 91 of 1,000. More
 # are too small to matter alone, and too many to distinguish
 _LOOKING, _UNITS_A_ROOT = 0.5, 2.9
@@ -177,93 +174,6 @@ _LOOKING, _UNITS_A_ROOT = 0.5, 2.9
 _EVEN_SHARE, _LIKE_SIZES = 0.3, 0.125
 # Smaller probabilities are alike
 _FAINTEST = 1e-6
-
-
-@dataclass(frozen=True, eq=False)
-class Rectangles:
-    """Rectangles of an image, halved across and down in turn."""
-
-    places: Ints  # of the smallest rectangles, (m,), as ``rectangles`` numbers them
-    pixels: Ints  # of each of these, (m,)
-    depths: Ints  # how often the image was halved down to the unit of each, (m,)
-    looks, power, whole_groups = 4, 0, None
-
-    @classmethod
-    def of(cls, places: Ints, pixels: Ints) -> Rectangles:
-        return cls(places, pixels, np.full(places.size, _COARSE))
-
-    @cached_property
-    def of_pieces(self) -> Ints:
-        return np.unique(self._at(self.depths), return_inverse=True)[1]
-
-    @property
-    def groups(self) -> Ints:
-        """The group of each piece, (m,)."""
-        return np.unique(self._at(_COARSE), return_inverse=True)[1]
-
-    @property
-    def shares(self) -> Floats:
-        return _members(self.groups[self._firsts])
-
-    @property
-    def nodes(self) -> Floats:
-        areas = np.bincount(self.of_pieces, self.pixels)
-        nodes = []
-        for depth in range(int(self.depths.max()) + 1):
-            # a unit that is larger than the nodes of this depth is no part of them
-            its = np.where(self.depths >= depth, self._at(depth), -1)[self._firsts]
-            names = np.unique(its[its >= 0])
-            part = (its[:, None] == names) * areas[:, None]
-            nodes.append(part / part.sum(axis=0))
-        return np.concatenate(nodes, axis=1)
-
-    def refined(self, sizes: Floats, count: int) -> Rectangles:
-        """Halve the largest, of which each half is taken to have half the size."""
-        depths, firsts = self.depths.copy(), self._firsts
-        total = sizes.size
-        heap = [(-float(size), int(first)) for size, first in zip(sizes, firsts, strict=True)]
-        heapify(heap)
-        while total < count and heap:
-            size, first = heappop(heap)
-            depth = int(depths[first])
-            if depth == _FINEST:
-                continue
-            its = np.flatnonzero((self._at(depth) == self._at(depth)[first]) & (depths == depth))
-            depths[its] += 1
-            starts = np.unique(self._at(depth + 1)[its], return_index=True)[1]
-            total += starts.size - 1
-            for start in starts.tolist():
-                heappush(heap, (size / 2, int(its[start])))
-        return replace(self, depths=depths)
-
-    def _at(self, depth: Ints | int) -> Ints:
-        """The first place of what contains each piece after a number of halvings."""
-        rest = _FINEST - depth
-        return self.places >> rest << rest
-
-    @cached_property
-    def _firsts(self) -> Ints:
-        """The first piece of each unit."""
-        return np.unique(self.of_pieces, return_index=True)[1]
-
-
-def rectangles(shape: tuple[int, int], depth: int = _FINEST) -> Ints:
-    """Number (H, W) the rectangles into which an image is halved ``depth`` times, across first.
-
-    The digits of a number say in which half a pixel is, the first one in the upper or lower half.
-    """
-    side = 1 << _FINEST // 2
-    down, across = (np.arange(n) * side // n for n in shape)
-    numbers = np.zeros(shape, dtype=np.int64)
-    for digit in range(_FINEST // 2 - 1, -1, -1):
-        numbers = 4 * numbers + (2 * (down >> digit & 1)[:, None] + (across >> digit & 1))
-    return np.asarray(numbers >> (_FINEST - depth))
-
-
-def coarse_rectangles(shape: tuple[int, int]) -> Ints:
-    """The groups (H, W), numbered from 0."""
-    numbers = rectangles(shape, _COARSE)
-    return np.unique(numbers, return_inverse=True)[1].reshape(shape)
 
 
 def check_hierarchy(hierarchy: Any, options: Mapping[str, Any], **defaults: tuple[Any, Any]) -> bool:
@@ -514,13 +424,13 @@ def _sets(
     return z.astype(np.float64), (d / (pairs * law))[size]
 
 
-def _members(groups: Ints) -> Floats:
+def members(groups: Ints) -> Floats:
     return np.eye(int(groups.max()) + 1)[groups]
 
 
 def _unit_shares(shown: Floats, units: Partition) -> Floats:
     """How much of each unit is shown, (n, d), of pieces (n, m)."""
-    return (shown @ _members(units.of_pieces)) / np.bincount(units.of_pieces)
+    return (shown @ members(units.of_pieces)) / np.bincount(units.of_pieces)
 
 
 # -- estimates -----------------------------------------------------------------------------------------------
@@ -548,9 +458,9 @@ class _Estimate:
     missed: Floats  # what was shared so that values add up, (k,)
 
     @classmethod
-    def of(cls, nodes: Floats, its: _Sets, known: Known | None = None) -> _Estimate:
+    def of(cls, nodes: Floats, its: _Sets, other: FittedModel | None = None) -> _Estimate:
         none, whole = its.earlier_f[:2]
-        control = set_control(nodes, its.earlier, its.earlier_f, its.z, its.f, known=known)
+        control = set_control(nodes, its.earlier, its.earlier_f, its.z, its.f, other=other)
         influence = its.weights[:, None] * (its.z - its.z.mean(axis=1, keepdims=True))
         rho, variance = _mean_and_variance(influence, control.rest)
         share = _shares_of_rest(*_of_parts(influence, control.rest), variance)
@@ -592,8 +502,8 @@ class _Game(NamedTuple):
     def of(cls, sets: _Sets, units: Partition, of_units: _Sets) -> _Game:
         rows = _unit_shares(sets.z[:, units.whole_groups], units)
         its_units = of_units.earlier, of_units.earlier_f, of_units.z, of_units.f
-        known = model_beside(units.nodes, *its_units, units.shares, rows)
-        its = _Estimate.of(np.eye(sets.z.shape[1]), sets, known)
+        other = model_beside(units.nodes, *its_units, units.shares, rows)
+        its = _Estimate.of(np.eye(sets.z.shape[1]), sets, other)
         return cls(its.values, its.errors(), sets.z, sets.f)
 
 

@@ -26,10 +26,11 @@ import numpy as np
 from limes._arrays import ROUNDING, Bools, Floats, Ints, Objects, r_squared
 from limes._checks import check_count
 from limes._explainers.backgrounds import check_hide, mean_over, several
-from limes._explainers.hierarchy import Rectangles, check_hierarchy, coarse_rectangles, rectangles
+from limes._explainers.hierarchy import check_hierarchy
 from limes._explainers.masked import InputModel, MaskedExplainer, MaskedInput
 from limes._explainers.options import MaskedKeywords, complete, takes
 from limes._explainers.photographs import as_bytes, checked_image, range_remark, with_channels
+from limes._explainers.rectangles import Rectangles, coarse_rectangles, rectangles
 from limes._explainers.subset_fits import identified
 from limes._explainers.superpixels import Fill, Segmentation, Superpixels, filled, filler, segmenter
 from limes._explanation import Explanation

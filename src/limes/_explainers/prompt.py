@@ -2,7 +2,7 @@ r"""Explain which parts of a prompt made a language model answer as it did.
 
 v(S) = log p(answer | prompt with the parts S), and φ_j is Shapley's value of part j: the account adds up to
 log p(answer | whole prompt) - log p(answer | no part). An answer's log-probability is the sum of those of its
-sentences, which are outputs of their own, from the same calls; what their estimates miss the whole answer's
+sentences, which are further outputs, from the same calls; what their estimates miss the whole answer's
 by is shared by them, in proportion to their mean squared errors.
 """
 
@@ -49,12 +49,14 @@ from limes.models._calling.border import FAILURES, Border, failure_text
 from limes.models._calling.caller import Calls, ModelCaller, Retry, spread_of, with_retries
 from limes.models._calling.causal import CausalModel, PromptText, Tokens, common_prefix, is_causal
 from limes.models._calling.counts import AnswerCount, count_answers
+from limes.models._calling.hugging_face import refuse_parts
+from limes.models._calling.networks import is_module
 from limes.models._calling.outputs import Output
 
 # Parts of an answer that are outputs
 _BY = ("sentence", "token", "answer")
 # The answer to a prompt without any source is about as likely: this share of its probability is there already
-_KNOWN = 0.5
+_ALREADY = 0.5
 # A kept beginning gives the numbers that whole prompts give, but for this root of the network's rounding
 _SAME = 0.5
 _PARTS_SHOWN = 60
@@ -147,8 +149,12 @@ class PromptExplainer(Described):
 
     φ_j = Σ_S |S|! (d - |S| - 1)! / d! (v(S + j) - v(S)), with v(S) = log p(answer | prompt with the parts S):
     contributions of the d parts of a :class:`limes.Prompt`, Shapley values, in natural logarithms. They add
-    up to v(all) - v(none). Up to ``max_calls`` subsets all are asked, and contributions are exact; else sets
-    are drawn, and errors are stated.
+    up to v(all) - v(none). If ``max_calls`` allows for all 2^d subsets, and some checks, contributions are
+    exact; else sets are drawn, and errors are stated.
+
+    Parts of documents, such as sentences, are explained at two levels: documents g are players of a game v of
+    whole documents, with Shapley values Φ_g; their parts share Φ_g - Σ_j φ_j in proportion to φ_j², so that
+    they add up to Φ_g.
 
     Parameters
     ----------
@@ -223,7 +229,7 @@ class PromptExplainer(Described):
             batch_size=batch_size,
             retry=retry,
         )
-        self._max_calls = check_count("max_calls", max_calls)
+        self._max_calls = check_count("max_calls", max_calls, _LEAST_CALLS)
         if not isinstance(fill, str):
             raise InputError(f"fill must be a text, got {fill!r}")
         self._fill = fill
@@ -285,8 +291,8 @@ class PromptExplainer(Described):
             A :class:`limes.Prompt`.
         answer
             A text; or several texts, in a list or set, of which each has its log odds against the others;
-            or None: the text that the model writes greedily. Functions that return numbers score an answer
-            of their own, and take None.
+            or None: the text that the model writes greedily. Functions that return numbers score their
+            answer, and take None.
         by
             Outputs beside the whole answer, where it has several: "sentence", "token", or "answer" for none.
             They add up to it.
@@ -417,8 +423,8 @@ class PromptExplainer(Described):
         )
 
 
-# Answers to a prompt that are asked twice
-_CHECKS = 2
+# Prompts that are answered twice; calls without which there is no estimate
+_CHECKS, _LEAST_CALLS = 2, 8
 
 
 def _spread(caller: ModelCaller, ends: Floats, answers: Floats, retry: Retry | None) -> float:
@@ -520,7 +526,7 @@ class _Network(_Model):
                 causal.give_up_sharing()
             else:
                 plain = kept
-        scores.known[whole] = plain
+        scores.answered[whole] = plain
         return likeliest
 
     def _unwritten(self, answer: Tokens, likeliest: Tokens) -> tuple[str, ...]:
@@ -598,22 +604,22 @@ class _Scores:
         numbers_of: Callable[[Sequence[Sequence[Floats]]], Floats],
     ) -> None:
         self.answers = answers
-        self.known: dict[Tokens, Sequence[Floats]] = {}
+        self.answered: dict[Tokens, Sequence[Floats]] = {}
         self._causal, self._numbers_of = causal, numbers_of
 
     def __call__(self, prompts: Sequence[PromptText]) -> Floats:
         read = [self._causal.read(one) for one in prompts]
-        new = [*dict.fromkeys(tokens for tokens in read if tokens not in self.known)]
+        new = [*dict.fromkeys(tokens for tokens in read if tokens not in self.answered)]
         if new:
-            found = self._causal.log_probabilities(new, self.answers)
-            self.known.update(zip(new, found, strict=True))
-        return self._numbers_of([self.known[tokens] for tokens in read])
+            logs = self._causal.log_probabilities(new, self.answers)
+            self.answered.update(zip(new, logs, strict=True))
+        return self._numbers_of([self.answered[tokens] for tokens in read])
 
 
 def _sums(cuts: Sequence[tuple[int, int]], rows: Sequence[Sequence[Floats]]) -> Floats:
     """Log-probabilities (n,) of an answer; or (n, 1 + parts), with those of its parts."""
-    found = np.array([row[0] for row in rows])
-    parts = [found[:, a:b].sum(axis=1) for a, b in cuts]
+    logs = np.array([row[0] for row in rows])
+    parts = [logs[:, a:b].sum(axis=1) for a, b in cuts]
     # the whole is the sum of its parts, to the last bit
     return np.column_stack([np.sum(parts, axis=0), *parts]) if len(parts) > 1 else parts[0]
 
@@ -632,7 +638,7 @@ def log_odds(logs: Floats) -> Floats:
 
 def _knows(none: Floats, whole: Floats) -> str:
     before, after = float(none[0]), float(whole[0])
-    if before < after + math.log(_KNOWN):
+    if before < after + math.log(_ALREADY):
         return ""
     pair = {"before": number(math.exp(before), 2), "after": number(math.exp(after), 2)}
     return sentence("input", "known", **pair)
@@ -677,10 +683,19 @@ class _Numbers(_Model):
     def game(self, prompt: Prompt, answer: Any, by: str) -> _Game:  # noqa: ARG002 - it scores its answer
         if answer is not None:
             raise InputError(
-                f"{self.name} returns numbers for an answer of its own: leave answer= out, or pass "
+                f"{self.name} returns numbers for its answer: leave answer= out, or pass "
                 "similarity= with a function that returns texts"
             )
-        return _Game(self._function, None)
+        return _Game(self._numbers, None)
+
+    def _numbers(self, prompts: list[Any]) -> Any:
+        answers = self._function(prompts)
+        if isinstance(answers, list | tuple) and any(isinstance(answer, str) for answer in answers):
+            raise ModelError(
+                f"{self.name}() returns texts: pass similarity=, (answer, written text) -> number, too",
+                batch=prompts,
+            )
+        return answers
 
     def cost(self, prompt: Prompt, answer: Any, calls: int) -> Cost:  # noqa: ARG002 - it scores its answer
         characters = np.mean([len(str(one)) for one in _drawn_ends(prompt)])
@@ -699,7 +714,12 @@ class _Writer(_Numbers):
         if answer is None:
             (answer,) = self._written(prompt.compose(np.ones((1, len(prompt.units)))))
             count_answers(1)
-        answer = _text(answer)
+        elif not isinstance(answer, str):
+            raise InputError(f"with similarity= the answer is one text, got {answer!r}")
+        if not answer.strip():
+            raise InputError(
+                f"{self.name} writes nothing after this prompt: pass answer=, the text to explain"
+            )
 
         def predict(prompts: list[Any]) -> list[float]:
             return [float(self._similarity(answer, text)) for text in self._written(prompts)]
@@ -734,9 +754,10 @@ def _model_of(
         if similarity is not None:
             raise InputError("similarity= is for functions that return texts: a network has probabilities")
         return _Network(CausalModel.of(model, batch_tokens), max_new_tokens)
-    if not callable(model):
+    refuse_parts(model)
+    if not callable(model) or is_module(model):
         raise InputError(
-            f"model must be (network, tokenizer), a text-generation pipeline or a function of a list of "
-            f"prompts, got {type(model).__name__}"
+            "model must be the pair (network, tokenizer), the network first, a text-generation pipeline or a "
+            f"function of a list of prompts, got {type(model).__name__}"
         )
     return _Numbers(model) if similarity is None else _Writer(model, similarity)

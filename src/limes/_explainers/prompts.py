@@ -1,6 +1,6 @@
 """Prompts of language models: fixed text and sources, which are shown or left out, and messages of chats.
 
-A prompt is made of pieces: a fixed text, or a `Document` of parts. Parts are the features of explanations,
+A prompt is made of pieces: a fixed text, or a `SourceText` of parts. Parts are the features of explanations,
 documents are their groups. A document of which no part is shown leaves nothing behind. A chat is a list of
 messages whose contents are such pieces; a message of which nothing is shown stays, with an empty content,
 because chat templates take turns.
@@ -30,7 +30,7 @@ _FIELD = re.compile(r"\{([^{}]*)\}")
 
 
 @dataclass(frozen=True)
-class Document:
+class SourceText:
     """A text in parts, each with the space behind it, and what separates it from what follows."""
 
     name: str  # "" of a document that goes by its text
@@ -42,10 +42,10 @@ class Document:
         return self.name or "".join(self.parts).strip()
 
 
-Piece: TypeAlias = str | Document
+Piece: TypeAlias = str | SourceText
 
 
-class Sources(tuple[Document, ...]):
+class Sources(tuple[SourceText, ...]):
     """Documents of a prompt, as :func:`limes.sources` makes them."""
 
     __slots__ = ()
@@ -59,7 +59,7 @@ def sources(
     Parameters
     ----------
     documents
-        Texts, or a mapping of names to texts: parts of a named document are told by its name.
+        Texts, or a mapping of names to texts: a document with one part goes by its name.
     by
         The parts that are explained: "document", "paragraph" (separated by empty lines) or "sentence".
         Paragraphs and sentences are explained at two levels, ``explanation.levels``: documents and parts.
@@ -97,7 +97,7 @@ def sources(
             raise InputError(f"document {name if named else i!r} is no text, but {type(text).__name__}")
         if not text.strip():
             raise InputError(f"document {name if named else i!r} is empty: leave it out")
-    return Sources(Document(str(name), _parts(text, by), separator) for name, text in pairs)
+    return Sources(SourceText(str(name), _parts(text, by), separator) for name, text in pairs)
 
 
 def _parts(text: str, by: str) -> tuple[str, ...]:
@@ -177,9 +177,9 @@ class Prompt:
 
     @classmethod
     def _of(cls, turns: tuple[Turn, ...], fill: str = "") -> Prompt:
-        made = object.__new__(cls)
-        made._set(turns, fill)
-        return made
+        prompt = object.__new__(cls)
+        prompt._set(turns, fill)
+        return prompt
 
     @classmethod
     def template(
@@ -199,7 +199,7 @@ class Prompt:
         Raises
         ------
         InputError
-            If a field is not in the text, or no text; if ``explain`` names none of them.
+            If a field is not in the text, or no text; if ``explain`` does not name one of them.
 
         Examples
         --------
@@ -208,13 +208,17 @@ class Prompt:
         >>> limes.Prompt.template("Weather in {city} in {month}?", fields).names
         ('city', 'month')
         """
-        chosen = set(fields if explain is None else explain)
+        named: Any = explain
+        chosen = set(fields if named is None else [named] if isinstance(named, str) else named)
+        if not fields:
+            raise InputError("fields is empty: pass names, and the texts that stand in their places")
         places = set(_FIELD.findall(text))
         for name, value in fields.items():
             if name not in places:
                 raise InputError(f"the template has no place {{{name}}}: it has {sorted(places)}")
-            if not isinstance(value, str):
-                raise InputError(f"the field {name!r} is {value!r}: pass a text")
+            raw: Any = value
+            if not isinstance(raw, str) or (name in chosen and not raw.strip()):
+                raise InputError(f"the field {name!r} is {value!r}: pass a text, or do not explain it")
         if not chosen or not chosen <= set(fields):
             raise InputError(
                 f"explain={sorted(chosen)} must name fields of the template, among {sorted(fields)}"
@@ -225,7 +229,7 @@ class Prompt:
                 pieces.append(piece if i % 2 == 0 else f"{{{piece}}}")
             else:
                 value = fields[piece]
-                pieces.append(Document(piece, (value,)) if piece in chosen and value else value)
+                pieces.append(SourceText(piece, (value,)) if piece in chosen else value)
         return cls._of((Turn(tuple(pieces)),))
 
     @classmethod
@@ -245,7 +249,7 @@ class Prompt:
             with sources.
         explain
             Roles, or positions from 0, of the messages whose contents are shown or left out. None: the
-            sources of contents that are prompts; if there are none, all messages but the last.
+            sources of contents that are prompts; without these, all messages but the last.
         by
             The parts of these contents: "message", "paragraph" or "sentence"; messages are the groups of the
             latter two. A message of which nothing is shown has an empty content.
@@ -253,7 +257,7 @@ class Prompt:
         Raises
         ------
         InputError
-            If a message has no role or content, or ``explain`` names none.
+            If a message has no role or content, or ``explain`` does not name one.
 
         Examples
         --------
@@ -277,14 +281,14 @@ class Prompt:
             if isinstance(content, Prompt):
                 pieces: tuple[Piece, ...] = content._text_pieces(f"message {i}")  # noqa: SLF001 - its class
             elif i in chosen and content.strip():
-                pieces = (Document(f"{facts['role']} {i}", _parts(content, by)),)
+                pieces = (SourceText(f"{facts['role']} {i}", _parts(content, by)),)
             else:
                 pieces = (content,)
             turns.append(Turn(pieces, facts))
-        made = cls._of(tuple(turns))
-        if not made.units:
+        prompt = cls._of(tuple(turns))
+        if not prompt.units:
             raise InputError("the messages to explain are empty: there is nothing to leave out")
-        return made
+        return prompt
 
     def filled(self, fill: str) -> Prompt:
         """Return the prompt with a text in place of each part that is left out.
@@ -344,7 +348,7 @@ class Prompt:
     def group_names(self) -> tuple[str, ...]:
         """Names of the documents, or of the messages that are explained."""
         return tuple(
-            piece.label for turn in self.turns for piece in turn.pieces if isinstance(piece, Document)
+            piece.label for turn in self.turns for piece in turn.pieces if isinstance(piece, SourceText)
         )
 
     @property
@@ -471,16 +475,16 @@ class PromptLevel:
 
 
 def _pieces(pieces: Sequence[Any]) -> tuple[Piece, ...]:
-    taken: list[Piece] = []
+    whole: list[Piece] = []
     for i, piece in enumerate(pieces):
         if isinstance(piece, Sources):
-            taken += piece
+            whole += piece
         elif isinstance(piece, str):
-            taken.append(piece)
+            whole.append(piece)
         else:
             advice = ": pass limes.sources(documents)" if isinstance(piece, list | tuple | Mapping) else ""
             raise InputError(f"piece {i} of the prompt is no text, but {type(piece).__name__}{advice}")
-    return tuple(taken)
+    return tuple(whole)
 
 
 def _message(raw: Any, i: int) -> Mapping[str, Any]:

@@ -57,7 +57,7 @@ _SHARES, _STEPS, _LEADING = np.geomspace(0.7, 3e-3, 12), 120, 10
 _REPORTED, _STABLE = 5, 0.75
 # A model of other sets is taken alone if it leaves this share of the answers' squares at most
 _AS_GOOD = 0.02
-# The two LASSOs, and the share of the second's squares that the first leaves at most if its pairs are told
+# The LASSOs; what the first leaves of the second's squares, at most, if its pairs are reported
 _BOTH, _HELPFUL = ("leading pairs", "lasso"), 0.8
 
 _TINY = np.finfo(np.float64).tiny
@@ -97,7 +97,7 @@ class _Training:
         return self.rows[some], self.answers[some]
 
 
-class Known(NamedTuple):
+class FittedModel(NamedTuple):
     """A model of d units and k outputs that was fitted to other sets."""
 
     gamma: Floats  # (d, k)
@@ -106,7 +106,7 @@ class Known(NamedTuple):
 
 def model_beside(
     nodes: Floats, earlier: Floats, earlier_f: Floats, z: Floats, f: Floats, shares: Floats, groups: Floats
-) -> Known:
+) -> FittedModel:
     """A model by sets of units as one of their groups, at sets of groups: units in groups (d, g), (n, d).
 
     Products of units add nothing to contributions of groups, either: within a group they are constant. Log
@@ -114,7 +114,7 @@ def model_beside(
     """
     control = set_control(nodes, earlier, earlier_f, z, f, beside=groups)
     assert control.beside is not None  # noqa: S101 - they were passed
-    return Known(shares.T @ control.gamma, control.beside)
+    return FittedModel(shares.T @ control.gamma, control.beside)
 
 
 def set_control(
@@ -125,11 +125,11 @@ def set_control(
     f: Floats,
     *,
     beside: Floats | None = None,
-    known: Known | None = None,
+    other: FittedModel | None = None,
 ) -> SetControl:
     """The model g by sets z (n, d) with answers f (n, k), and earlier rows (m, d), in all of its fits.
 
-    It also answers to rows ``beside``, without log odds. A ``known`` model is one more candidate.
+    It also answers to rows ``beside``, without log odds. The ``other`` model is one more candidate.
     """
     count = min(_PARTS if len(z) <= _FEW else _FEWER_PARTS, len(z))
     part = np.arange(len(z)) % count
@@ -152,7 +152,7 @@ def set_control(
                 fits[name].append(kinds[name](training))
             except REFUSED:  # contributions to these probabilities have no exact sum
                 del kinds[name], fits[name]
-    return _combined(fits, part, f, known)
+    return _combined(fits, part, f, other)
 
 
 def pairs_of_states(z: Floats, f: Floats) -> tuple[tuple[Pair, ...], ...]:
@@ -172,7 +172,7 @@ def pairs_of_states(z: Floats, f: Floats) -> tuple[tuple[Pair, ...], ...]:
     return tuple(reported)
 
 
-def _combined(fits: dict[str, list[_Fits]], part: Ints, f: Floats, known: Known | None) -> SetControl:
+def _combined(fits: dict[str, list[_Fits]], part: Ints, f: Floats, other: FittedModel | None) -> SetControl:
     """The best penalty of each kind, and the best convex combination of kinds, of each output."""
     gammas, predicted, pairs, beside = [], [], [], []
     for name, each in fits.items():
@@ -189,17 +189,17 @@ def _combined(fits: dict[str, list[_Fits]], part: Ints, f: Floats, known: Known 
             pairs = [
                 _reported_pairs([fit.pairs[o] for fit in each if fit.pairs], int(best[o])) for o in outputs
             ]
-    if known is not None:
-        gammas.append(known.gamma)
-        predicted.append(known.answers)
+    if other is not None:
+        gammas.append(other.gamma)
+        predicted.append(other.answers)
         beside.append(np.empty((0, f.shape[1])))
     gamma, rest = np.empty(gammas[0].shape), np.empty(f.shape)
     at_others, names = np.zeros(beside[0].shape), list(fits)
     for o in range(f.shape[1]):
         share = _convex(np.stack([its[:, o] for its in predicted], axis=1), f[:, o])
-        if known is not None:
-            left = ((f[:, o] - known.answers[:, o]) ** 2).sum()
-            # few sets may be told by several models alike: the one of other sets has seen more of them
+        if other is not None:
+            left = ((f[:, o] - other.answers[:, o]) ** 2).sum()
+            # several models may answer alike to few sets: the one of other sets has seen more of them
             if left <= _AS_GOOD * ((f[:, o] - f[:, o].mean()) ** 2).sum():
                 share = np.eye(len(predicted))[-1]
         if len(at_others):

@@ -24,7 +24,7 @@ _PLACE = re.compile(r" at \d+$")
 
 
 def sentences_of_parts(explanation: Explanation, output: int) -> tuple[str, ...]:
-    """Sentences of the groups, and of parts that act together; none where there are none."""
+    """Sentences of the groups, and of parts that act together; () of an input without these."""
     if len(explanation) != 1:
         return ()
     return tuple(filter(None, (_of_groups(explanation, output), _of_pairs(explanation, output))))
@@ -39,7 +39,7 @@ def _of_groups(explanation: Explanation, output: int) -> str:
     values, errors = (
         with_outputs(numbers, coarse)[0, :, output] for numbers in (account.values, account.standard_errors)
     )
-    largest = by_size(values)[:_GROUPS]
+    largest = by_size(np.abs(values))[:_GROUPS]
     texts = estimates([float(values[j]) for j in largest], [float(errors[j]) for j in largest], 3)
     named = (
         f"{shorten(coarse.feature_names[j], _WIDTH)} {' '.join(filter(None, text))}"
@@ -50,16 +50,15 @@ def _of_groups(explanation: Explanation, output: int) -> str:
 
 
 def _of_pairs(explanation: Explanation, output: int) -> str:
-    """Pairs of features that are needed together, or say the same, if few calls found some."""
-    found = explanation.provenance.get(TOGETHER, {}).get(explanation.output_names[output], ())
+    """Pairs of features that add more, or less, beside each other, if few calls show some."""
+    pairs = explanation.provenance.get(TOGETHER, {}).get(explanation.output_names[output], ())
     places = {condition: j for j, condition in enumerate(explanation.conditions[0])}
     account = account_at(explanation, [0])
-    if not found or account is None:
+    if not pairs or account is None:
         return ""
     values, texts = with_outputs(account.values, explanation)[0, :, output], []
-    for first, second, value in found:
+    for first, second, value in pairs:
         if {first, second} <= places.keys() and abs(value) > _LEAST * np.abs(values).max():
             names = (_PLACE.sub("", what_holds(explanation, 0, places[name])) for name in (first, second))
-            what = "are needed together" if value > 0 else "say the same"
-            texts.append(f"{' and '.join(names)} {what} ({difference(value, 3)})")
-    return f"{'; '.join(texts[:_PAIRS])}." if texts else ""
+            texts.append(f"{' and '.join(names)} {'more' if value > 0 else 'less'} ({difference(value, 3)})")
+    return f"Beside each other these add: {'; '.join(texts[:_PAIRS])}." if texts else ""

@@ -230,7 +230,13 @@ class Domain(Printable):
 
     @classmethod
     def of_ranges(cls, table: Table) -> Domain:
-        """Return the ranges of a table's columns, without relations."""
+        """Return the ranges of a table's columns, without relations.
+
+        Parameters
+        ----------
+        table
+            The background, encoded.
+        """
         return cls(table, tuple(_values(table, j, None, None) for j in range(len(table.columns))))
 
     @cached_property
@@ -255,7 +261,13 @@ class Domain(Printable):
         return bool(self.one_hot or self.orders)
 
     def broken(self, row: Floats) -> str:
-        """Return a relation, in words, that a row breaks; "" if it breaks none."""
+        """Return a relation, in words, that a row breaks; "" if it breaks none.
+
+        Parameters
+        ----------
+        row
+            An encoded row, (d,).
+        """
         for its in self.one_hot:
             cells = row[list(its)]
             if not (np.isin(cells, (0.0, 1.0)).all() and cells.sum() == 1.0):
@@ -270,6 +282,13 @@ class Domain(Printable):
 
         Values of other columns are the nearest ones to ``row``. Orders: lower ends rise and upper ends fall
         until each pair can be met, then every column takes its lowest value.
+
+        Parameters
+        ----------
+        values
+            The values that each column may take.
+        row
+            An encoded row, (d,).
         """
         chosen = [*values]
         if not self._choose_one_hot(chosen, row):

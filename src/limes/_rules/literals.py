@@ -116,7 +116,15 @@ class Literals:
 
     @classmethod
     def of_table(cls, table: Table, bins: Any = 4, encoding: str = "bins") -> Literals:
-        """Learn the literals of an encoded table; see ``fit``."""
+        """Learn the literals of an encoded table; see ``fit``.
+
+        Parameters
+        ----------
+        table
+            The background, encoded.
+        bins, encoding
+            As for ``fit``.
+        """
         edges = bin_edges(table.matrix, table.numeric, bins=bins, target=None, names=table.names)
         columns = []
         for j, column in enumerate(table.columns):

@@ -74,7 +74,7 @@ _LONGEST_PICTURE = 30_000  # characters of a picture that is shown as it was sto
 # facts that are drawn: the coloured text, image or series
 DRAWN = (
     *("text", "spans", "image", "labels", "superpixels", "photo", "photo_labels", "series", "stretches"),
-    *("pictures", "by_fill", "fill_spread", "together"),
+    *("pictures", "by_fill", "fill_spread", "together", "coarse"),
 )
 
 

@@ -328,8 +328,8 @@ class _Content:
         e = self.explanation
         pairs = pairs_at(e, range(len(e)), _PAIR_SECONDS) if len(e) <= _MOST_PAIRED else None
         if pairs is None:
-            found = [" ".join(sentences_of_parts(e, k)) for k in outputs] if len(e) == 1 else []
-            return self.packer.coded(found) if any(found) else None
+            texts = [" ".join(sentences_of_parts(e, k)) for k in outputs] if len(e) == 1 else []
+            return self.packer.coded(texts) if any(texts) else None
         values = with_outputs(account.values, e)
         return self.packer.coded(
             pair_sentence(e, pairs[i], values[i], k) for k in outputs for i in range(len(e))

@@ -74,16 +74,16 @@ def log_probability(network: Any, tokenizer: Any, prompt: Any, answer: str) -> l
 
 def shapley(values: Any, d: int) -> Any:
     """By all orders, of values by sets."""
-    found, orders = 0.0, [*permutations(range(d))]
+    orders = [*permutations(range(d))]
     rows = []
     for j in range(d):
-        found = 0.0
+        total = 0.0
         for order in orders:
             before = {*order[: order.index(j)]}
             sets = (tuple(int(i in its) for i in range(d)) for its in (before | {j}, before))
             one, other = (values[its] for its in sets)
-            found = found + (one - other)
-        rows.append(found / len(orders))
+            total = total + (one - other)
+        rows.append(total / len(orders))
     return np.array(rows)
 
 
@@ -171,7 +171,8 @@ def test_chats_go_through_the_template(network, tokenizer):
         {"role": "user", "content": "I am in Rome. It rains."},
         {"role": "user", "content": "What now?"},
     ]
-    prompt = limes.Prompt.chat(messages, by="sentence")
+    messages.insert(2, {"role": "assistant", "content": "I see."})
+    prompt = limes.Prompt.chat(messages)
     explanation = limes.PromptExplainer((network, tokenizer))(prompt, " Go home", by="answer")
     values = {
         shown: sum(log_probability(network, tokenizer, prompt.compose([shown])[0], " Go home"))
@@ -251,7 +252,7 @@ def test_other_networks_are_refused(tokenizer):
     )
     with pytest.raises(InputError, match="no causal language model"):
         limes.PromptExplainer((transformers.BertForMaskedLM(config), tokenizer))
-    with pytest.raises(InputError, match="must be"):
+    with pytest.raises(InputError, match="the network first"):
         limes.PromptExplainer((tokenizer, transformers.BertForMaskedLM(config)))
 
 

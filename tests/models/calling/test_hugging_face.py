@@ -208,7 +208,7 @@ def test_tokens_of_the_tokenizer_are_features(bert):
 
 def test_a_long_text_is_cut(bert):
     explanation = TextExplainer(bert, max_calls=64)(" ".join([TEXT] * 4))
-    assert "reads the first 12 of 25 tokens" in explanation.warnings[0]
+    assert any("reads the first 12 of 25 tokens" in text for text in explanation.warnings)
 
 
 @pytest.mark.parametrize("kind", ["pair", "pipeline"])

@@ -32,7 +32,7 @@ PromptText: TypeAlias = str | list[dict[str, Any]]
 _TOKENS, _TOKENS_ON_GPU = 4096, 2**15
 # Numbers of the logits of one pass, by those of its tokens in a layer; and at most
 _LOGITS, _MOST_LOGITS = 8, 2**28
-# A shorter beginning is not worth a pass of its own
+# A shorter beginning is not worth a separate pass
 _SHORTEST_PREFIX = 16
 # Names of kept keys and values, the newest first
 _MEMORIES = ("cache", "past_key_values")
@@ -140,12 +140,12 @@ class CausalModel:
             new, past = torch.tensor([prompt], device=self.network.device), None
             self._count(len(prompt))
             while len(written) < most:
-                found = self.network(input_ids=new, use_cache=True, **{self._memory: past})
-                token = int(found.logits[0, -1].argmax())
+                output = self.network(input_ids=new, use_cache=True, **{self._memory: past})
+                token = int(output.logits[0, -1].argmax())
                 if token in ends:
                     break
                 written.append(token)
-                past = _memory_of(found)
+                past = _memory_of(output)
                 # a network that keeps nothing reads everything again
                 rest = [token] if past is not None else [*prompt, *written]
                 new = torch.tensor([rest], device=self.network.device)
@@ -172,8 +172,8 @@ class CausalModel:
 
     def examined(self, prompt: Tokens, answers: Sequence[Tokens]) -> tuple[list[Floats], list[Tokens]]:
         """Log-probabilities of answers after a whole prompt, and the tokens that are likeliest at each."""
-        found = [self._run([prompt + answer[:-1]], (), None, len(answer))[0](answer) for answer in answers]
-        return [one.logs for one in found], [one.likeliest for one in found]
+        scored = [self._run([prompt + answer[:-1]], (), None, len(answer))[0](answer) for answer in answers]
+        return [one.logs for one in scored], [one.likeliest for one in scored]
 
     def give_up_sharing(self) -> None:
         """Run whole prompts from now on, as kept beginnings gave other numbers."""
@@ -190,14 +190,14 @@ class CausalModel:
             for answer in answers[:1] if together else answers:
                 rows[prompt + answer[:-1]] = None
         lengths = {len(answer) for answer in answers}
-        found: dict[tuple[Tokens, Tokens], Floats] = {}
+        logs: dict[tuple[Tokens, Tokens], Floats] = {}
         for some, logits in self._passes(sorted(rows, key=len), max(lengths), plain=plain):
             for ids, rest in zip(some, logits, strict=True):
                 for answer in answers:
                     before = ids[: len(ids) - len(answer) + 1]
                     if before + answer[:-1] == ids:
-                        found[before, answer] = rest(answer).logs
-        return [[found[prompt, answer] for answer in answers] for prompt in prompts]
+                        logs[before, answer] = rest(answer).logs
+        return [[logs[prompt, answer] for answer in answers] for prompt in prompts]
 
     def _passes(
         self, rows: Sequence[Tokens], most: int, *, plain: bool
@@ -329,9 +329,9 @@ def _places(rows: Sequence[Tokens], start: int, most: int) -> Any:
     return places[places >= 0]
 
 
-def _memory_of(found: Any) -> Any:
+def _memory_of(output: Any) -> Any:
     """Keys and values of a pass; None of a network that keeps none."""
-    return next((its for name in _MEMORIES if (its := getattr(found, name, None)) is not None), None)
+    return next((its for name in _MEMORIES if (its := getattr(output, name, None)) is not None), None)
 
 
 def common_prefix(rows: Sequence[Tokens]) -> Tokens:

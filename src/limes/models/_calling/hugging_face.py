@@ -81,7 +81,7 @@ def adapted(model: Any) -> Any:
         return _of_pair(*model)
     if any(qualified_name(kind) == "transformers.Pipeline" for kind in type(model).__mro__):
         return _of_pipeline(model)
-    _refuse_parts(model)
+    refuse_parts(model)
     return model
 
 
@@ -90,7 +90,7 @@ _PREPARES = ("convert_tokens_to_ids", "token_to_id", "image_mean")
 _LIBRARIES = {"transformers", "tokenizers"}
 
 
-def _refuse_parts(model: Any) -> None:
+def refuse_parts(model: Any) -> None:
     """Raise for a network and its tokenizer in another form than a pair, and for one of them by its name."""
     if isinstance(model, str):
         raise InputError(
