@@ -106,13 +106,31 @@ print(choice[..., " Tuesday"])
 # Hosted models
 # -------------
 #
-# A model behind a service is a function of a list of prompts that returns a number each, such as the log-probability of one answer. A service that returns
-# texts alone needs a measure of how alike two texts are:
+# A model behind a service is a function of a list of prompts, texts or lists of messages, that returns a number each, such as the log-probability of one
+# answer. A service that returns texts alone needs a measure of how alike two texts are. Here a function stands in for it:
+
+
+def write(prompts):
+    return ["It is Tomas." if "Tomas" in text else "I do not know." for text in prompts]
+
+
+def share_of_words(answer, text):
+    words, others = set(answer.lower().split()), set(text.lower().split())
+    return len(words & others) / len(words | others)
+
+
+hosted = limes.PromptExplainer(write, similarity=share_of_words, max_calls=32)
+print(hosted(question, progress=False))
+
+# %%
+# Errors of a service that answers differently each time, as with a temperature above 0, contain that spread.
 #
-# .. code-block:: python
+# On the command line
+# -------------------
 #
-#     limes.PromptExplainer(ask_the_service, max_calls=32)(prompt)
-#     limes.PromptExplainer(write_by_the_service, similarity=share_of_common_words)(prompt)
+# ``limes explain-prompt prompt.json --model FOLDER`` explains a prompt in a file; ``--cost`` says the cost first. The file is a list of texts and sources, or
+# messages, and perhaps an answer:
 #
-# On the command line ``limes explain-prompt prompt.json --model FOLDER`` does the same. Errors of a service that answers differently each time, as with a
-# temperature above 0, contain that spread.
+# .. code-block:: json
+#
+#     {"prompt": ["Read:\n", {"sources": ["The boat is red.", "It leaks."], "by": "sentence"}, "Which colour?"], "answer": "Red"}

@@ -73,8 +73,8 @@ WARNINGS: Mapping[str, Kind] = {
         "",
         {
             "": "the model answered differently for the same input (up to {spread:.3g}): errors contain that "
-            "spread, and the next call gives other numbers; call model.eval() if it is a network, else fix "
-            "its seed, or what it learns from the batch"
+            "spread, and the next call gives other numbers; call model.eval() if it is a network, set "
+            "the temperature of a language model to 0, else fix the seed, or what is learnt from the batch"
         },
     ),
     "columns": Kind(

@@ -385,3 +385,68 @@ def test_parts_that_act_together_are_named():
     again = limes.Explanation.from_json(explanation.to_json())
     assert "less (-3" in str(again)
     assert "less (-3" not in str(again[:, ["One is a.", "Two is b."]])
+
+
+def _two_levels(sizes: list[int]) -> tuple[limes.Prompt, list[str]]:
+    parts = [[f"Part {i}{'abc'[j]} is here." for j in range(size)] for i, size in enumerate(sizes)]
+    return limes.Prompt(limes.sources([" ".join(its) for its in parts], by="sentence"), "?"), [
+        text for its in parts for text in its
+    ]
+
+
+@pytest.mark.parametrize("sizes", [[2, 2, 1, 1, 1, 1], [2, 2, 2, 2], [3, 3, 3, 3]])
+def test_intervals_cover_at_two_levels(sizes):
+    """Few sets of documents are fitted by models that are wrong: that of their sentences has to help."""
+    prompt, texts = _two_levels(sizes)
+    weights = np.random.default_rng(1).normal(size=len(texts))
+    truth = weights.copy()
+    truth[[0, 3]] += 1.0
+
+    def score(prompts: list[str]) -> list[float]:
+        shown = [np.array([text in prompt for text in texts]) for prompt in prompts]
+        return [float(weights @ z + 2.0 * (z[0] and z[3])) for z in shown]
+
+    accounts = [
+        limes.PromptExplainer(score, max_calls=48, rng=seed)(prompt).contributions for seed in range(12)
+    ]
+    values = np.array([account.values[0] for account in accounts])
+    errors = np.array([account.standard_errors[0] for account in accounts])
+    assert (np.abs(values - truth) <= 1.96 * errors + 1e-9).mean() >= 0.95
+    assert ((values - truth) ** 2).sum(axis=1).mean() < 0.03 * (truth**2).sum()
+
+
+@pytest.mark.parametrize("sizes", [[1, 1, 1, 1], [1, 2, 1]])
+def test_all_subsets_are_asked_where_the_budget_allows(sizes):
+    prompt, texts = _two_levels(sizes)
+    model = Counted(lambda prompts: [float(texts[1] in text) for text in prompts])
+    explanation = limes.PromptExplainer(model, max_calls=18)(prompt)  # 2^4, and two checks
+    assert explanation.method == "exact"
+    assert model.prompts == 18
+    assert explanation.contributions.values[0] == pytest.approx([0.0, 1.0, 0.0, 0.0], abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: limes.Prompt.template("{a}", {"a": ""}), "do not explain it"),
+        (lambda: limes.Prompt.template("{a}", {}), "fields is empty"),
+        (lambda: limes.PromptExplainer(answers, max_calls=3), "max_calls"),
+        (lambda: limes.PromptExplainer([len, len]), "the network first"),
+        (
+            lambda: limes.PromptExplainer(answers, similarity=lambda a, b: 0.0)(prompt_of(), ["a", "b"]),
+            "one text",
+        ),
+    ],
+)
+def test_more_errors_are_advice(make, words):
+    with pytest.raises(InputError, match=words):
+        make()
+
+
+def test_texts_without_a_measure_are_refused():
+    with pytest.raises(ModelError, match="similarity="):
+        limes.PromptExplainer(lambda prompts: ["a"] * len(prompts))(prompt_of())
+
+
+def test_one_name_of_a_field_is_enough():
+    assert limes.Prompt.template("{a} {b}", {"a": "x", "b": "y"}, explain="b").names == ("b",)

@@ -177,7 +177,7 @@ def table(explanation: Explanation, width: int, of: str = "") -> Group:
     if not of and leading(explanation) == "contributions":
         account = account_at(explanation, [0])
     view = view_row(explanation, 0, len(explanation.feature_names), account=account)
-    columns = _fitting([_Column(output) for output in view.outputs], width)
+    columns = _fitting([_Column(output) for output in view.outputs], width, main_output(explanation, 0))
     shown = [column.output for column in columns]
     if len(columns) > 1:
         body = _several(columns, width)
@@ -210,11 +210,13 @@ class _Column:
         return [(text, f" {error}" if error else "") for text, error in texts], sizes
 
 
-def _fitting(columns: list[_Column], width: int) -> list[_Column]:
-    """Return the outputs with the largest predictions that fit the width, in their order."""
+def _fitting(columns: list[_Column], width: int, main: int) -> list[_Column]:
+    """Return the main output and those with the largest predictions, as many as fit the width, in order."""
     room = width - _LABELS
     chosen: list[int] = []
-    for k in by_size(np.array([column.output.prediction for column in columns])):
+    sizes = np.array([column.output.prediction for column in columns])
+    sizes[[column.output.position == main for column in columns]] = np.inf
+    for k in by_size(sizes):
         room -= columns[k].width + 2
         if chosen and (room < 0 or len(chosen) == MAX_OUTPUTS):
             break
