@@ -423,7 +423,9 @@ class Contributions(Attributions):
         return self.changed(known_pairs=self.pairs, known_pair_errors=self.pair_errors)
 
 
-# Contributions whose order people look at; codes of warnings that follow from contributions alone
+# Contributions whose order people look at, of this share of the largest at least; codes of warnings that follow
+# from contributions alone
+_LEAST_SEEN = 0.01
 _LOOKED_AT, OF_ERRORS = 4, ("contribution errors", "contribution order")
 
 
@@ -453,14 +455,15 @@ def _about_errors(
     ``calls`` are those after which errors, or those of the base (k,), are too large; None if they are not.
     """
     names, sentences = explanation.feature_names, [""] * values.shape[1]
-    # what is rounding beside the prediction has no place in an order
+    # what is rounding beside the prediction, or no bar to see beside the largest, has no place in an order
     rounding = DIFFERENCE_ROUNDING * np.abs(explanation.predictions[row]).reshape(-1)
     for k, (its, spread) in enumerate(zip(values.T, errors.T, strict=True)):
         order, size = by_size(np.abs(its))[: _LOOKED_AT + 1], np.abs(its)
+        least = max(rounding[k], _LEAST_SEEN * size.max(initial=0.0))
         tied = [
             f"{names[a]} and {names[b]}"
             for a, b in pairwise(order.tolist())
-            if size[a] - size[b] < CONFIDENCE * np.hypot(spread[a], spread[b]) and size[a] > rounding[k]
+            if size[a] - size[b] < CONFIDENCE * np.hypot(spread[a], spread[b]) and size[a] > least
         ]
         sentences[k] = sentence("contribution order", pairs="; ".join(tied)) if tied else ""
     warnings = [*by_output(sentences, explanation.output_names, "contribution order")]

@@ -10,7 +10,7 @@ import numpy as np
 from limes._explanation.fit import account_at
 from limes._explanation.selection import by_size
 from limes._explanation.view import what_holds, with_outputs
-from limes._explanation.wording import difference, estimates, one_line, shorten
+from limes._explanation.wording import adding_up, difference, one_line, shorten
 
 if TYPE_CHECKING:
     from limes._explanation import Explanation
@@ -40,7 +40,8 @@ def _of_groups(explanation: Explanation, output: int) -> str:
         with_outputs(numbers, coarse)[0, :, output] for numbers in (account.values, account.standard_errors)
     )
     largest = by_size(np.abs(values))[:_GROUPS]
-    texts = estimates([float(values[j]) for j in largest], [float(errors[j]) for j in largest], 3)
+    its, their_errors = values[largest].tolist(), errors[largest].tolist()
+    texts, _ = adding_up(its, their_errors, 0.0, float(values.sum()))
     named = (
         f"{shorten(coarse.feature_names[j], _WIDTH)} {' '.join(filter(None, text))}"
         for j, text in zip(largest, texts, strict=True)
