@@ -423,8 +423,8 @@ class Contributions(Attributions):
         return self.changed(known_pairs=self.pairs, known_pair_errors=self.pair_errors)
 
 
-# Contributions whose order people look at, of this share of the largest at least; codes of warnings that follow
-# from contributions alone
+# Contributions whose order people look at, at least of this share of the largest; codes of warnings that are
+# about contributions alone
 _LEAST_SEEN = 0.01
 _LOOKED_AT, OF_ERRORS = 4, ("contribution errors", "contribution order")
 

@@ -1,0 +1,100 @@
+"""
+A validator signs a decision
+============================
+
+An explanation that is right on average does not bind anybody. A validator asks for more: which facts of this case decide it, *whatever the others are*, and
+which changes that are possible would have turned it? limes proves both for models that it can read.
+
+.. index:: validation, certain facts, sufficient reasons, abductive explanations, prime implicants, contrast, counterfactual, constraints
+"""
+
+# %%
+# A model and a case
+# ------------------
+#
+# The applicants are made up, as in the guide about credit decisions; the model is a forest that votes, and grants loans from a probability of 0.5 on.
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import RandomForestClassifier
+
+import limes
+
+rng = np.random.default_rng(0)
+n = 3000
+applicants = pd.DataFrame(
+    {
+        "income": rng.lognormal(10.6, 0.4, n).round(-2),
+        "debt_ratio": rng.beta(2, 4, n).round(2),
+        "utilisation": rng.beta(1.5, 3, n).round(2),
+        "late_payments": rng.poisson(0.6, n),
+        "late_this_year": 0,
+        "enquiries": rng.poisson(1.2, n),
+        "age": rng.integers(21, 75, n),
+    },
+    index=[f"A{i:04d}" for i in range(n)],
+)
+applicants["late_this_year"] = rng.binomial(applicants["late_payments"], 0.4)
+score = 1.2 + 0.8 * np.log(applicants["income"] / 40_000) - 3 * applicants["debt_ratio"]
+score -= 2.5 * applicants["utilisation"] + 0.7 * applicants["late_payments"] - 0.02 * applicants["age"]
+score -= 0.8 * applicants["late_this_year"] + 0.25 * applicants["enquiries"]
+repaid = rng.random(n) < 1 / (1 + np.exp(-score))
+outcome = np.where(repaid, "repaid", "defaulted")
+model = RandomForestClassifier(60, max_depth=7, random_state=0).fit(applicants, outcome)
+
+case = applicants.loc[["A0003"]]
+print(case.T)
+print(f"probability of repaying: {model.predict_proba(case)[0, 1]:.2f}")
+
+# %%
+# The account
+# -----------
+#
+# Contributions say how the probability came about, compared with what is usual around the case. They add up, and are no proof: another case with the same
+# large bars may be decided otherwise.
+account = limes.TabularExplainer(model, applicants, output="repaid").contributions(case)
+print(account)
+
+# %%
+# Possible rows
+# -------------
+#
+# A domain says which rows can exist. ``fit`` proposes what the table obeys: ranges, whole numbers, and that nobody is late more often this year than ever.
+domain = limes.Domain.fit(applicants)
+print(domain)
+
+# %%
+# Facts that hold for certain
+# ---------------------------
+#
+# The fewest values of this case such that every row of the domain that shares them has the same decision, whatever its other columns are. The certificate says
+# that no fact can be dropped, and that no smaller set of facts is enough.
+explainer = limes.SparseExplainer(model, output="repaid", domain=domain, objective="certain")
+facts = explainer(case, progress=False)
+print(facts)
+
+# %%
+# For each fact there is a row that differs in it, may differ in the columns without facts, and is decided otherwise. The model confirms it.
+certificate = facts.certificate
+others = pd.DataFrame(certificate.counterexamples, columns=applicants.columns, index=certificate.columns)
+others["probability"] = model.predict_proba(others[applicants.columns])[:, 1].round(3)
+others
+
+# %%
+# An independent check, by a validator who trusts no proof: rows with these facts, and anything else in the other columns.
+drawn = pd.DataFrame({name: rng.choice(applicants[name], 20_000) for name in applicants})
+drawn[list(certificate.columns)] = case[list(certificate.columns)].to_numpy()[0]
+print("rows with another decision:", int((model.predict(drawn) != model.predict(case)[0]).sum()), "of 20,000")
+
+# %%
+# A contrast that is possible
+# ---------------------------
+#
+# The fewest changes that turn the decision: the age cannot change, late payments of the past only become more, and the changed row obeys the domain.
+granted = model.predict_proba(case)[0, 1] >= 0.5
+side = {"below": 0.5} if granted else {"above": 0.5}
+contrast = explainer.contrast(case, **side, fixed=["age"], directions={"late_payments": "up"})
+print(contrast)
+
+# %%
+# The nearest applicant on the other side, in standard deviations of the columns, is a row of the table.
+print(explainer.contrast(case, **side, fixed=["age"], among="rows"))
