@@ -58,7 +58,7 @@ print(account)
 # Possible rows
 # -------------
 #
-# A domain says which rows can exist. ``fit`` proposes what the table obeys: ranges, whole numbers, and that nobody is late more often this year than ever.
+# A domain says which rows can exist. ``fit`` proposes what the table obeys: ranges, whole numbers, and that late payments of this year are among all late ones.
 domain = limes.Domain.fit(applicants)
 print(domain)
 
