@@ -271,7 +271,8 @@ def test_a_budget_too_small_is_refused_and_the_one_advised_is_enough(d, max_call
         assert advised > max_calls
         explanation = expectation_of(lambda x: x[:, 0], advised, tolerance).moments(design, row)
     assert np.isfinite(explanation.gamma).all()
-    assert explanation.calls >= 2 * (d + 1)
+    # of fewer rows nothing is claimed
+    assert explanation.calls >= 2 * (d + 1) or not np.isfinite(explanation.coef_errors).any()
 
 
 def test_one_column():

@@ -336,7 +336,7 @@ def explain_prompt(
     ] = None,
     by: Annotated[str, typer.Option(help="Parts of the answer: sentence, token, or answer.")] = "sentence",
     max_calls: Annotated[int, typer.Option(min=1, help="Most prompts that the model answers.")] = 64,
-    fill: Annotated[str, typer.Option(help="Stands in the place of what is left out.")] = "",
+    fill: Annotated[str, typer.Option(help="As for PromptExplainer: in the place of what is left out.")] = "",
     cost: Annotated[bool, typer.Option("--cost", help="Say what it costs, and ask nothing.")] = False,
     html: Html = None,
     json: Json = None,
