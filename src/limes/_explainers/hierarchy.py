@@ -29,7 +29,9 @@ are larger.
 Groups of units have sums of contributions, with errors of the same kind, from sums of ρ, if no set shows or
 hides a group as a whole, as of rectangles. Sentences have a share of the sets for themselves: they are the
 players of a separate game, whose contributions Φ are estimated as those of units are, from sets of whole
-sentences; these sets train the g of words too. Words then share what Φ has more than the sum of their φ, in
+sentences, or from all of these where they are few. Such sets train the g of words too; and a g of words that
+did not see them is one of the models of sentences, because few sets of sentences are fitted exactly by models
+that are wrong. Words then share what Φ has more than the sum of their φ, in
 proportion to their mean squares φ² + error², so that a word that is known to add nothing has nothing of it
 (Owen 1977 has contributions that add up to those of groups by orders in which the units of a group stand
 together). A word that stands in several sentences is shared by these, to each place an equal part; a set of
