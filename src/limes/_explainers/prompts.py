@@ -77,7 +77,7 @@ def sources(
     >>> documents = {"map": "The mill is old. It stands by the river.", "diary": "It rained."}
     >>> prompt = limes.Prompt("Read:\n", limes.sources(documents, by="sentence"), "Where is the mill?")
     >>> prompt.names
-    ('The mill is old.', 'It stands by the river.', 'It rained.')
+    ('The mill is old.', 'It stands by the river.', 'diary')
     """
     check_choice("by", by, UNITS)
     raw: Any = documents
