@@ -202,8 +202,8 @@ class PromptExplainer(Described):
     >>> facts = limes.sources(["Rome is old.", "It is the capital.", "It rains."])
     >>> explainer = limes.PromptExplainer(log_odds_of_rome)
     >>> explanation = explainer(limes.Prompt("Read:\n", facts, "Which city is meant?"))
-    >>> explanation.contributions.values[0].round(6).tolist(), explanation.method
-    ([2.0, 1.0, 0.0], 'exact')
+    >>> print(explanation.contributions.values[0].round(6) + 0.0, explanation.method)
+    [2. 1. 0.] exact
     """
 
     def __init__(
@@ -271,9 +271,9 @@ class PromptExplainer(Described):
         Examples
         --------
         >>> import limes
-        >>> prompt = limes.Prompt("Read:\\n", limes.sources(["It rains."] * 20), "Does it rain?")
+        >>> prompt = limes.Prompt("Read:\n", limes.sources(["It rains."] * 20), "Does it rain?")
         >>> print(limes.PromptExplainer(len).cost(prompt, max_calls=32))
-        32 calls, about 3,968 characters
+        32 calls, about 3,808 characters
         """
         prompt = self._checked(prompt)
         most = self._max_calls if max_calls is None else check_count("max_calls", max_calls)
