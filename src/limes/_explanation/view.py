@@ -733,7 +733,8 @@ def account_line(explanation: Explanation, account: Contributions) -> str:
     )
     reason = one_line(explanation.reason)
     if not errors.any():
-        how = reason if reason and explanation.method == "exact" else "read off the model"
+        otherwise = "from the model's answers" if calls else "read off the model"
+        how = reason if reason and explanation.method == "exact" else otherwise
         return f"exact: {how}, no sampling ({count(calls, 'model call')})"
     share = max(0.001, *(error_shares(values, its).max(initial=0.0) for its in (errors, of_base)))
     worst = " in the worst row" if n > 1 else ""

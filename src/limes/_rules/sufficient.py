@@ -257,8 +257,8 @@ class Question:
 
     def _warnings(self, result: SufficientFacts, is_minimal: bool) -> list[RowWarning]:
         if not result.proved:
-            kind = "counterexample" if result.counterexamples else "open"
-            return [RowWarning.of("rule", f"not sufficient, {kind}", limit=self._time_limit)]
+            name = "not sufficient, counterexample" if result.counterexamples else "not sufficient, open"
+            return [RowWarning.of("rule", name, limit=self._time_limit)]
         if not (result.smallest or is_minimal):
             return [RowWarning.of("rule", "not minimal", limit=self._time_limit)]
         if not result.smallest:
