@@ -502,9 +502,11 @@ class _Game(NamedTuple):
 
     @classmethod
     def of(cls, sets: _Sets, units: Partition, of_units: _Sets) -> _Game:
-        rows = _unit_shares(sets.z[:, units.whole_groups], units)
-        its_units = of_units.earlier, of_units.earlier_f, of_units.z, of_units.f
-        other = model_beside(units.nodes, *its_units, units.shares, rows)
+        other = None
+        if len(of_units.z) >= len(units.shares):  # fewer sets say less of units than of groups
+            rows = _unit_shares(sets.z[:, units.whole_groups], units)
+            its_units = of_units.earlier, of_units.earlier_f, of_units.z, of_units.f
+            other = model_beside(units.nodes, *its_units, units.shares, rows)
         its = _Estimate.of(np.eye(sets.z.shape[1]), sets, other)
         return cls(its.values, its.errors(), sets.z, sets.f)
 

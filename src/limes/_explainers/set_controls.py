@@ -5,8 +5,8 @@ A set is z in {0, 1}^d, x_j = 2 z_j - 1. Candidates, each fitted to all parts of
 *Ridge*: g = b + Σ_p c_p (z · node_p), by the penalty of the largest likelihood. A node is a sum of units: a
 unit by itself, or what a group or a rectangle has of them.
 
-*Logistic ridge* of probabilities: the same of log odds, where a row counts by how much p depends on them. Its
-contributions are those of σ(b + a · z), by quadrature (``linked_words.py``).
+*Logistic ridges* of probabilities: the same of log odds. Rows count alike, or by how much p depends on these.
+Their contributions are those of σ(b + a · z), by quadrature (``linked_words.py``).
 
 *All pairs*: a Gaussian process with the covariance of the ridge, and of independent coefficients of all
 products x_i x_j, i < j. Both variances and the noise maximise the likelihood. Many small interactions are no
@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -44,8 +45,9 @@ from limes.models.forms._linked import Linked
 
 # Parts of up to a number of sets, and of more
 _PARTS, _FEW, _FEWER_PARTS = 8, 300, 4
-# Probabilities nearer to 0 or 1 are alike; their slope in log odds is taken to be larger by this
-_NEAREST, _LEAST_SLOPE = 1e-6, 0.02
+# Probabilities nearer to 0 or 1 would decide an unweighted fit of log odds; in a weighted one those below
+# the second number are alike, and slopes are taken to be larger by the third
+_NEAREST, _FAINTEST, _LEAST_SLOPE = 1e-3, 1e-6, 0.02
 # Penalties of the ridge, of nodes between 0 and 1, and the most rows that models are fitted to
 _PENALTIES = np.geomspace(1e-4, 1e3, 29)
 _MOST_FITTED, _MOST_OF_PAIRS = 2048, 512
@@ -140,7 +142,7 @@ def set_control(
         "leading pairs": _lassos_with_pairs,
     }
     if beside is None and are_probabilities(np.concatenate([earlier_f, f]), add_up=False):
-        kinds["logistic"] = _logistic
+        kinds |= {"logistic": _logistic, "weighted": partial(_logistic, by_slope=True)}
     others = np.empty((0, z.shape[1])) if beside is None else beside
     fits: dict[str, list[_Fits]] = {name: [] for name in kinds}
     for k in range(count):
@@ -270,14 +272,17 @@ def _ridges(its: _Training) -> _Fits:
     return _Fits(coef[None], (level + its.held @ coef)[None])
 
 
-def _logistic(its: _Training) -> _Fits:
+def _logistic(its: _Training, *, by_slope: bool = False) -> _Fits:
     from scipy.special import expit, logit
 
-    p = np.clip(its.answers, _NEAREST, 1.0 - _NEAREST)
-    # unweighted, faint probabilities would decide the fit: a row counts by the slope of p, of all outputs
-    steep = p * (1.0 - p) + _LEAST_SLOPE
-    weights = (steep / steep.max(axis=0)).mean(axis=1) ** 2
-    slopes, level = ridge(its.rows @ its.nodes, np.asarray(logit(p)), weights / weights.max())
+    nearest, weights = _FAINTEST if by_slope else _NEAREST, None
+    p = np.clip(its.answers, nearest, 1.0 - nearest)
+    if by_slope:
+        # of all outputs together: faint probabilities would decide the fit otherwise
+        steep = p * (1.0 - p) + _LEAST_SLOPE
+        weights = (steep / steep.max(axis=0)).mean(axis=1) ** 2
+        weights = weights / weights.max()
+    slopes, level = ridge(its.rows @ its.nodes, np.asarray(logit(p)), weights)
     coef = its.nodes @ slopes
     form = Linked(Linear(coef, level), "logistic")
     gamma = exact_account(LinkedWordsExpectation(form), form.predict, len(coef)).values[0]
