@@ -459,11 +459,11 @@ def _about_errors(
     rounding = DIFFERENCE_ROUNDING * np.abs(explanation.predictions[row]).reshape(-1)
     for k, (its, spread) in enumerate(zip(values.T, errors.T, strict=True)):
         order, size = by_size(np.abs(its))[: _LOOKED_AT + 1], np.abs(its)
-        least = max(rounding[k], _LEAST_SEEN * size.max(initial=0.0))
         tied = [
             f"{names[a]} and {names[b]}"
             for a, b in pairwise(order.tolist())
-            if size[a] - size[b] < CONFIDENCE * np.hypot(spread[a], spread[b]) and size[a] > least
+            if size[a] - size[b] < CONFIDENCE * np.hypot(spread[a], spread[b])
+            and size[a] > max(rounding[k], _LEAST_SEEN * size[order[0]])
         ]
         sentences[k] = sentence("contribution order", pairs="; ".join(tied)) if tied else ""
     warnings = [*by_output(sentences, explanation.output_names, "contribution order")]

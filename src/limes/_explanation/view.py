@@ -66,6 +66,8 @@ MATTERS, CAPTURED = 0.2, 0.05
 SURE = 2.0
 # Hundredths of a probability below which contributions are written as 0.0
 _TINY_SHARE = 1e-3
+# How contributions without errors were computed, without and with calls
+_EXACTLY = ("read off the model", "from the model's answers")
 # Smaller shares would be written as 0 %
 _LEAST = 0.005
 _ANONYMOUS = "output"
@@ -733,8 +735,7 @@ def account_line(explanation: Explanation, account: Contributions) -> str:
     )
     reason = one_line(explanation.reason)
     if not errors.any():
-        otherwise = "from the model's answers" if calls else "read off the model"
-        how = reason if reason and explanation.method == "exact" else otherwise
+        how = reason if reason and explanation.method == "exact" else _EXACTLY[calls > 0]
         return f"exact: {how}, no sampling ({count(calls, 'model call')})"
     share = max(0.001, *(error_shares(values, its).max(initial=0.0) for its in (errors, of_base)))
     worst = " in the worst row" if n > 1 else ""

@@ -168,7 +168,8 @@ def adding_up(
 
 def left_of(change: str, written: Sequence[str], value: float) -> str:
     """Write what is left of a written change after written parts, which is about this ``value``."""
-    if any("e" in text for text in (change, *written)):
+    # powers of ten, and what is no number
+    if any(letter in text for text in (change, *written) for letter in "en"):
         return difference(value, 3)
     rest = Decimal(change) - sum(map(Decimal, written), Decimal(0))
     return f"{rest:+f}" if rest else "0" if value == 0 else f"{abs(rest):f}"
