@@ -154,8 +154,6 @@ def _is_of(value: Any, kind: Any) -> bool:
         return isinstance(value, Mapping) and all(
             name in value and _is_of(value[name], its) for name, its in kind.items()
         )
-    if kind is Any:
-        return True
     origin, parts = get_origin(kind), get_args(kind)
     if origin is UnionType:
         return any(_is_of(value, part) for part in parts)
@@ -166,7 +164,7 @@ def _is_of(value: Any, kind: Any) -> bool:
         return isinstance(value, list) and len(value) == len(each) and all(map(_is_of, value, each))
     if kind is float:
         return isinstance(value, float) or not np.isnan(as_number(value))
-    return type(value) is kind
+    return kind is Any or type(value) is kind
 
 
 def _error(entry: Any) -> tuple[Any, str]:
