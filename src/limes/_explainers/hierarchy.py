@@ -372,9 +372,7 @@ def _enumerated(ask: Predict, units: Partition) -> LevelAccount:
     f = ask(z[:, units.of_pieces])
     values = weights @ f
     if units.whole_groups is not None:
-        of_groups = ExchangeableDesign(Coalitions.of(units.shares.shape[1])).states(1 << d)
-        assert of_groups is not None  # noqa: S101 - there are fewer than units
-        wanted = of_groups[2] @ ask(of_groups[0][:, units.whole_groups])
+        wanted = _game_of_all(ask, units, f[0], f[-1]).values
         for k in range(f.shape[1]):
             spread = _spread(units.shares, values[:, k] ** 2)
             values[:, k] = _with_sums(values[:, k], wanted[:, k], units.shares, spread)

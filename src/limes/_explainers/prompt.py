@@ -310,7 +310,7 @@ class PromptExplainer(Described):
             If the prompt or the answer is not usable.
         ModelError
             If the model fails; the same call continues from the answers that it gave.
-        Interrupted
+        KeyboardInterrupt
             If the user stops it (Ctrl-C); the same call continues.
         """
         check_choice("by", by, _BY)
@@ -539,8 +539,7 @@ class _Network(_Model):
         return (sentence("input", "unwritten", model=self.name, **words),)
 
     def _ends(self, prompt: Prompt) -> tuple[Tokens, Tokens]:
-        d = len(prompt.units)
-        none, whole = map(self._causal.read, prompt.compose(np.stack([np.zeros(d), np.ones(d)])))
+        none, whole = map(self._causal.read, _drawn_ends(prompt))
         if not none:
             raise InputError(
                 "nothing is left of the prompt without its parts, and the tokenizer puts nothing in front: "

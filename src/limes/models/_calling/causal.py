@@ -22,6 +22,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes.exceptions import InputError
+from limes.models._calling.hugging_face import longest_read
 from limes.models._calling.networks import evaluating
 
 Tokens: TypeAlias = tuple[int, ...]
@@ -38,8 +39,6 @@ _SHORTEST_PREFIX = 16
 _MEMORIES = ("cache", "past_key_values")
 # Rows of the product of matrices that tells the speed
 _TRIED = 256
-# Larger numbers are not lengths: tokenizers without a limit report 10^30
-_LONGEST = 10**9
 # Ends of the names of networks that write what follows a text
 _CAUSAL = ("ForCausalLM", "LMHeadModel")
 
@@ -89,11 +88,7 @@ class CausalModel:
     @property
     def longest(self) -> int | None:
         """Largest number of tokens that the network was made for; None if it states none."""
-        lengths = (
-            getattr(self.tokenizer, "model_max_length", None),
-            getattr(self.network.config, "max_position_embeddings", None),
-        )
-        return min((int(n) for n in lengths if n is not None and 0 < n < _LONGEST), default=None)
+        return longest_read(self.network, self.tokenizer)
 
     @property
     def room(self) -> int:
@@ -140,7 +135,8 @@ class CausalModel:
             new, past = torch.tensor([prompt], device=self.network.device), None
             self._count(len(prompt))
             while len(written) < most:
-                output = self.network(input_ids=new, use_cache=True, **{self._memory: past})
+                options = {self._memory: past, **self._keep(np.array([new.shape[1] - 1]))}
+                output = self.network(input_ids=new, use_cache=True, **options)
                 token = int(output.logits[0, -1].argmax())
                 if token in ends:
                     break
@@ -179,10 +175,8 @@ class CausalModel:
         """Run whole prompts from now on, as kept beginnings gave other numbers."""
         self._shares, self._prefix = False, ((), None)
 
-    def log_probabilities(
-        self, prompts: Sequence[Tokens], answers: Sequence[Tokens], *, plain: bool = False
-    ) -> list[list[Floats]]:
-        """Log-probabilities (tokens,) of each answer after each prompt; ``plain`` uses nothing kept."""
+    def log_probabilities(self, prompts: Sequence[Tokens], answers: Sequence[Tokens]) -> list[list[Floats]]:
+        """Log-probabilities (tokens,) of each answer after each prompt."""
         # answers of one token are read off one pass
         together = all(len(answer) == 1 for answer in answers)
         rows: dict[Tokens, None] = {}
@@ -191,7 +185,7 @@ class CausalModel:
                 rows[prompt + answer[:-1]] = None
         lengths = {len(answer) for answer in answers}
         logs: dict[tuple[Tokens, Tokens], Floats] = {}
-        for some, logits in self._passes(sorted(rows, key=len), max(lengths), plain=plain):
+        for some, logits in self._passes(sorted(rows, key=len), max(lengths)):
             for ids, rest in zip(some, logits, strict=True):
                 for answer in answers:
                     before = ids[: len(ids) - len(answer) + 1]
@@ -200,10 +194,10 @@ class CausalModel:
         return [[logs[prompt, answer] for answer in answers] for prompt in prompts]
 
     def _passes(
-        self, rows: Sequence[Tokens], most: int, *, plain: bool
+        self, rows: Sequence[Tokens], most: int
     ) -> Iterator[tuple[list[Tokens], list[Callable[[Tokens], Scored]]]]:
         """Rows in batches, and for each row a function from the last tokens to their log-probabilities."""
-        prefix, past = ((), None) if plain else self._prefix
+        prefix, past = self._prefix
         # all logits that count are behind what is kept
         beginning = [row[: len(prefix)] == prefix and len(row) - most >= len(prefix) for row in rows]
         others = [not shared for shared in beginning]

@@ -205,6 +205,15 @@ def function_of(config: Any, applied: Any) -> str:
     return _SIGMOID if one_by_one else _SOFTMAX
 
 
+def longest_read(network: Any, tokenizer: Any) -> int | None:
+    """The largest number of tokens that a network reads, or None where neither states one."""
+    lengths = (
+        getattr(tokenizer, "model_max_length", None),
+        getattr(network.config, "max_position_embeddings", None),
+    )
+    return min((int(n) for n in lengths if n is not None and 0 < n < _LONGEST), default=None)
+
+
 class Estimator(ABC):
     """A network of ``from_pretrained`` with its labels, and its tokenizer or image processor, or None.
 
@@ -237,11 +246,7 @@ class Estimator(ABC):
     @cached_property
     def longest(self) -> int | None:
         """Largest number of tokens that the network reads; None if it states none."""
-        lengths = (
-            getattr(self.tokenizer, "model_max_length", None),
-            getattr(self.network.config, "max_position_embeddings", None),
-        )
-        return min((int(n) for n in lengths if n is not None and 0 < n < _LONGEST), default=None)
+        return longest_read(self.network, self.tokenizer)
 
     @property
     def cut(self) -> dict[str, Any]:
