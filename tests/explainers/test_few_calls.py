@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations, permutations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from sklearn.linear_model import Lasso
 from threadpoolctl import threadpool_limits
 
 import limes
-from internals import LevelWords, account_of, lasso, set_control
+from internals import LevelWords, Tolerance, account_of, lasso, set_control
 
 ENDS = np.array([[0.0], [1.0]])
 
@@ -179,12 +179,64 @@ def test_intervals_of_groups_cover_their_game(calls):
     inside, far = [], []
     for seed in range(20):
         its = account(f, 36, calls, seed, groups)
-        inside.append(np.abs(its.of_groups[:, 0] - exact) <= 1.96 * its.group_errors[:, 0])
+        missed = np.abs(its.of_groups[:, 0] - exact)
+        inside.append(missed <= 1.96 * its.group_errors[:, 0] + 1e-9)
         far.append(np.sum((its.of_groups[:, 0] - exact) ** 2) / np.sum(exact**2))
         sums = [its.values[groups == g, 0].sum() for g in range(6)]
         np.testing.assert_allclose(sums, its.of_groups[:, 0], atol=1e-12)
     assert np.mean(inside) >= 0.93
     assert np.mean(far) < 0.1
+
+
+@pytest.mark.parametrize("calls", [16, 24])
+def test_few_sets_that_a_model_explains_do_not_show_all(calls):
+    """A sum of one unit, in half of the games with a product of three that few sets of units have."""
+    inside = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        j, *others = rng.choice(14, 4, replace=False)
+        size = 1.0 * (seed % 2)
+
+        def f(z: Any, its: Any = (j, others, size)) -> Any:
+            j, others, size = its
+            return (2.0 * z[:, j] + size * np.asarray(z)[:, others].all(axis=1))[:, None]
+
+        exact = np.zeros(14)
+        exact[j], exact[others] = 2.0, size / 3.0
+        its = account(f, 14, calls, seed)
+        assert (its.errors > 0.01).all()
+        inside.append(np.abs(its.values[:, 0] - exact) <= 1.96 * its.errors[:, 0])
+    assert np.mean(inside) >= 0.93
+
+
+def test_sets_are_no_more_than_an_accuracy_takes():
+    f, exact = _games(24, 0)[0]
+    few, many = (_accurate(f, 4096, size) for size in (0.1, 0.001))
+    assert few.rows < 1100 < 4000 < many.rows <= 4096
+    for its in (few, many):
+        assert np.abs(its.account.values[:, 0] - exact).max() < 4.0 * its.account.errors.max()
+    assert few.account.errors.max() <= 0.1 * np.abs(few.account.values).max()
+
+
+class _Accurate(NamedTuple):
+    account: Any
+    rows: int
+
+
+def _accurate(f: Any, calls: int, size: float) -> _Accurate:
+    counts = []
+
+    def ask(z: Any) -> Any:
+        counts.append(len(z))
+        return f(z)
+
+    units = LevelWords.of(np.arange(24), np.zeros(24, dtype=int))
+    stream, tolerance = np.random.default_rng(0), Tolerance(size, relative=True)
+    with threadpool_limits(1):
+        its = account_of(
+            ask, units, f(np.ones((1, 24)))[0], calls, stream, is_function=True, accuracy=tolerance
+        )
+    return _Accurate(its, sum(counts))
 
 
 def test_a_unit_that_adds_nothing_has_nothing_of_its_groups():

@@ -410,3 +410,65 @@ def test_a_model_that_answers_differently_is_never_exact():
     assert (explanation.coefficients.standard_errors > 0).any()
     assert (explanation.contributions.base_errors > 0).all()
     assert explanation.row_warnings[0][0].code == "inconsistent"
+
+
+# -- long texts ----------------------------------------------------------------------------------------------
+
+
+def _long_text() -> str:
+    """A review of 190 words in 24 sentences, all of which differ."""
+    return " ".join(f"{REVIEW} The table numbered {i} has a cloth of colour{i}." for i in range(4))
+
+
+def _marks(texts: list[str]) -> Any:
+    return np.array([("good" in text) - 0.5 * ("colour2" in text) for text in texts])
+
+
+def test_sentences_of_long_texts_are_explained_first():
+    text = _long_text()
+    assert len(text.split()) > 150
+    explanation = limes.TextExplainer(_marks, max_calls=300)(text)
+    coarse, fine = explanation.levels
+    assert fine is explanation
+    assert len(coarse.feature_names) < len(fine.feature_names)
+    printed = " ".join(str(explanation).split())
+    assert "By sentence, since the text has" in printed
+    assert "hierarchy=False explains words alone" in printed
+    again = limes.Explanation.from_json(explanation.to_json())
+    assert "hierarchy=False explains words alone" in " ".join(str(again).split())
+    named = dict(zip(fine.feature_names, fine.contributions.values[0], strict=True))
+    assert named["colour2"] == pytest.approx(-0.5, abs=0.15)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"hierarchy": False}, _long_text()),
+        ({"contributions": False}, _long_text()),
+        ({"bandwidth": 1.0}, _long_text()),
+        ({"tolerance": 0.5}, _long_text()),
+        ({}, REVIEW),
+        ({}, _long_text().replace(".", " ").replace("?", " ").replace("!", " ")),
+    ],
+)
+def test_words_alone_are_explained_otherwise(options, text):
+    explanation = limes.TextExplainer(_marks, max_calls=300, **options)(text)
+    assert explanation.levels == (explanation,)
+    assert "By sentence" not in str(explanation)
+
+
+def test_long_texts_of_a_read_model_have_exact_words():
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    text = _long_text()
+    model = make_pipeline(CountVectorizer(), LogisticRegression()).fit([text, "good colour2"], [0, 1])
+    explanation = limes.TextExplainer(model)(text)
+    assert explanation.method == "exact"
+    assert explanation.levels == (explanation,)
+
+
+def test_the_choice_of_levels_is_a_choice():
+    with pytest.raises(InputError, match="hierarchy='always' is not one of"):
+        limes.TextExplainer(_marks, hierarchy="always")

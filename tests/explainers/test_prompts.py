@@ -146,6 +146,16 @@ def test_few_parts_are_exact():
     assert explanation.model_calls == model.prompts <= 256
 
 
+@pytest.mark.parametrize("level", [0.1, 1.0, -3.7e8])
+def test_a_constant_has_contributions_of_zero(level):
+    prompt, _ = _two_levels([2, 1, 1])
+    explanation = limes.PromptExplainer(lambda prompts: [level] * len(prompts))(prompt)
+    assert not explanation.contributions.values.any()
+    assert not explanation.levels[0].contributions.values.any()
+    words = limes.TextExplainer(lambda texts: [level] * len(texts))("one two three four")
+    assert not words.contributions.values.any()
+
+
 def test_documents_are_sums_of_their_sentences():
     coarse, fine = limes.PromptExplainer(answers, max_calls=256)(prompt_of()).levels
     assert coarse.feature_names == ("keeper", "boat", "mill")

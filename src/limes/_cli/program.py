@@ -116,11 +116,9 @@ def explain(
     ] = "quickshift",
     fill: Annotated[str, typer.Option(help="mean, blur or inpaint.")] = "mean",
     hierarchy: Annotated[
-        bool,
-        typer.Option(
-            "--hierarchy", help="Of a text sentences, then words; of an image rectangles, then finer."
-        ),
-    ] = False,
+        bool | None,
+        typer.Option(help="Of a text sentences, then words (default: of long ones); of an image rectangles."),
+    ] = None,
     row: Row = "0",
     ids: Id = None,
     background: Annotated[
@@ -183,12 +181,13 @@ def explain(
     target: Any = _read(data, text, text_file, image, how, ids)
     fitted = how.load(model)
     if image is not None:
-        chosen = how.of_inputs(fitted, max_calls) | {"hierarchy": hierarchy}
+        chosen = how.of_inputs(fitted, max_calls) | {"hierarchy": bool(hierarchy)}
         chosen |= {"top": top, "link": None if link == "none" else link, "segments": segments, "fill": fill}
         chosen["labels"] = None if labels is None else files.read_text(labels).splitlines()[skip_labels:]
         explanation = _explain_image(fitted, target, mean, scale, chosen)
     elif data is None:
-        chosen = how.of_inputs(fitted, max_calls) | {"hierarchy": hierarchy}
+        chosen = how.of_inputs(fitted, max_calls)
+        chosen |= {"hierarchy": "auto" if hierarchy is None else hierarchy}
         explanation = _explain_text(fitted, target, chosen)
     else:
         chosen = (

@@ -85,7 +85,9 @@ _ALIKE, _FEWEST_SHRUNK, _LEADING = 5, 8, 8
 # Singular value of the shares of units in groups without which sums of groups determine no units
 _TOLD_APART = 0.1
 # Sets of groups: the number a group, and at least this share of all sets; all of them up to the last share
-_SETS_A_GROUP, _LEAST_GROUPED, _ALL_GROUPED = 3, 0.2, 1 / 3
+_SETS_A_GROUP, _LEAST_GROUPED, _ALL_GROUPED = 3, 0.2, 1 / 2
+# Sets that are drawn before errors are looked at for the first time
+_FIRST_STAGE = 512
 # Sets from which the R² of a read form follows
 _SIMULATED = 4096
 # Features of which every subset is asked about, where the budget allows
@@ -182,12 +184,26 @@ def check_hierarchy(hierarchy: Any, options: Mapping[str, Any], **defaults: tupl
     """Refuse options that are not used with an account at two levels: ``defaults`` are (value, default)."""
     if not isinstance(hierarchy, bool):
         raise InputError(f"hierarchy must be True or False, got {hierarchy!r}")
-    defaults |= {"control": (options["control"], "auto"), "tolerance": (options["tolerance"], None)}
-    for name, (value, default) in defaults.items():
-        # a user's segments are arrays, which have no truth value
-        if hierarchy and not (value is default or (type(value) is type(default) and value == default)):
-            raise InputError(f"{name}= is not used with hierarchy=True: leave it out")
+    used = _used(options, defaults)
+    if hierarchy and used:
+        raise InputError(f"{used[0]}= is not used with hierarchy=True: leave it out")
     return hierarchy
+
+
+def may_have_levels(options: Mapping[str, Any], **defaults: tuple[Any, Any]) -> bool:
+    """Whether no option asks for coefficients, or for what accounts at two levels do not use."""
+    return not _used(options, defaults) and options["contributions"] and options["method"] != "exact"
+
+
+def _used(options: Mapping[str, Any], defaults: dict[str, tuple[Any, Any]]) -> list[str]:
+    """Names of options that accounts at two levels do not use, and that have no default value."""
+    defaults |= {"control": (options["control"], "auto"), "tolerance": (options["tolerance"], None)}
+    return [
+        name
+        for name, (value, default) in defaults.items()
+        # a user's segments are arrays, which have no truth value
+        if not (value is default or (type(value) is type(default) and value == default))
+    ]
 
 
 class LevelAccount(NamedTuple):
@@ -204,6 +220,11 @@ class LevelAccount(NamedTuple):
     is_exact: bool
     # the strongest of each output, where sets of units were asked about
     pairs: tuple[tuple[Pair, ...], ...] = ()
+
+    def is_within(self, accuracy: Tolerance) -> bool:
+        """Whether errors of both levels are."""
+        levels = ((self.values, self.errors), (self.of_groups, self.group_errors))
+        return all(accuracy.excess(values, errors) <= 1.0 for values, errors in levels)
 
 
 def exact_levels(
@@ -236,7 +257,13 @@ class ReadModel(Protocol):
 
 
 def levels_of(
-    model: ReadModel, ask: Predict, units: Partition, whole: Floats, calls: int, rng: np.random.Generator
+    model: ReadModel,
+    ask: Predict,
+    units: Partition,
+    whole: Floats,
+    calls: int,
+    rng: np.random.Generator,
+    accuracy: Tolerance,
 ) -> LevelAccount:
     """The account by the form that a model was read as, if all pieces are units; else by ``account_of``."""
     if model.exact is not None and model.read_predict is not None and not units.looks:
@@ -246,7 +273,7 @@ def levels_of(
             pass
         else:
             return exact_levels(units, account, model.read_predict, rng)
-    return account_of(ask, units, whole, calls, rng, is_function=model.is_function)
+    return account_of(ask, units, whole, calls, rng, is_function=model.is_function, accuracy=accuracy)
 
 
 def account_of(
@@ -257,10 +284,12 @@ def account_of(
     rng: np.random.Generator,
     *,
     is_function: bool,
+    accuracy: Tolerance | None = None,
 ) -> LevelAccount:
     """Contributions by ``calls`` answers (n, k) of ``ask`` to pieces (n, m); ``whole`` (k,) is one of them.
 
-    ``ask`` knows that one. InputError where calls are too few.
+    ``ask`` knows that one. Fewer calls where errors are within an ``accuracy``. InputError where they are too
+    few.
     """
     pieces, d = units.of_pieces.size, int(units.of_pieces.max()) + 1
     if (pieces if units.looks else d) <= _ENUMERATED:
@@ -282,20 +311,36 @@ def account_of(
         slopes, _ = _ridge(_unit_shares(shown, units) @ units.nodes, _steering(f))
         units = units.refined(_sizes(units.nodes @ slopes), d + (most - d) // (units.looks - i))
         d = len(units.shares)
-    grouped, are_all = _sets_of_groups(units, calls, is_function=is_function)
     earlier = _unit_shares(shown, units)
     spread = _spread_of_sizes(earlier.mean(axis=1), f, d) if units.looks else None
-    z, weights = _sets(rng, calls - grouped, d, units.power, spread)
-    sets = _Sets(earlier, f, z, ask(z[:, units.of_pieces]), weights)
-    if not grouped and not are_all:
-        return _account(units, sets, None)
-    groups = units.shares.shape[1]
-    if are_all:
-        return _account(units, sets, _game_of_all(ask, units, none, whole))
-    z, weights = _sets(rng, grouped, groups, units.power)
-    ends = np.array([[0.0], [1.0]]) * np.ones(groups)
-    of_groups = _Sets(ends, sets.earlier_f[:2], z, ask(z[:, units.whole_groups]), weights)
-    return _account(units, sets, _Game.of(of_groups, units, sets))
+    ends = np.array([[0.0], [1.0]]) * np.ones(units.shares.shape[1])
+    of_units, of_groups = _Sets.of_none(earlier, f), _Sets.of_none(ends, f[:2])
+    game, drawn = None, 0
+    for most in _stages(calls) if accuracy is not None and not units.looks else [calls]:
+        more = most - drawn
+        grouped, are_all = (
+            (0, False) if game is not None else _sets_of_groups(units, more, is_function=is_function)
+        )
+        z, weights = _sets(rng, more - grouped, d, units.power, spread)
+        of_units, drawn = of_units.with_more(z, ask(z[:, units.of_pieces]), weights), most
+        if are_all:
+            game = _game_of_all(ask, units, none, whole)
+        elif grouped:
+            z, weights = _sets(rng, grouped, units.shares.shape[1], units.power)
+            of_groups = of_groups.with_more(z, ask(z[:, units.whole_groups]), weights)
+        by_sets = _Game.of(of_groups, units, of_units) if len(of_groups.z) else None
+        account = _account(units, of_units, by_sets if game is None else game)
+        if accuracy is not None and account.is_within(accuracy):
+            break
+    return account
+
+
+def _stages(calls: int) -> list[int]:
+    """How many sets are drawn before each look at the errors: twice as many as before, and all."""
+    stages = [calls]
+    while stages[0] >= 2 * _FIRST_STAGE:
+        stages.insert(0, stages[0] // 2)
+    return stages
 
 
 def _sets_of_groups(units: Partition, calls: int, *, is_function: bool) -> tuple[int, bool]:
@@ -321,7 +366,8 @@ def _game_of_all(ask: Predict, units: Partition, none: Floats, whole: Floats) ->
     assert states is not None  # noqa: S101 - there are few
     z, _, weights = states  # the first shows none, the last all
     f = ask(z[1:-1][:, units.whole_groups]) if groups > 1 else np.empty((0, none.size))
-    values = weights @ np.concatenate([none[None], f, whole[None]])
+    # less one of them, so that parts of a constant add 0 and no rounding
+    values = weights @ (np.concatenate([none[None], f, whole[None]]) - none)
     return _Game(values, np.zeros(values.shape), z[1:-1], f)
 
 
@@ -370,7 +416,7 @@ def _enumerated(ask: Predict, units: Partition) -> LevelAccount:
     assert states is not None  # noqa: S101 - there are few
     z, _, weights = states
     f = ask(z[:, units.of_pieces])
-    values = weights @ f
+    values = weights @ (f - f[0])
     if units.whole_groups is not None:
         wanted = _game_of_all(ask, units, f[0], f[-1]).values
         for k in range(f.shape[1]):
@@ -445,6 +491,14 @@ class _Sets(NamedTuple):
     f: Floats  # (n, k)
     weights: Floats  # within_s / q_s, (n,)
 
+    @classmethod
+    def of_none(cls, earlier: Floats, earlier_f: Floats) -> _Sets:
+        return cls(earlier, earlier_f, earlier[:0], earlier_f[:0], np.empty(0))
+
+    def with_more(self, z: Floats, f: Floats, weights: Floats) -> _Sets:
+        old, new = self[2:], (z, f, weights)
+        return _Sets(*self[:2], *(np.concatenate(both) for both in zip(old, new, strict=True)))
+
 
 @dataclass(frozen=True, eq=False)
 class _Estimate:
@@ -456,6 +510,7 @@ class _Estimate:
     rest: Floats  # (n, k)
     share: Floats  # λ, (d, k)
     missed: Floats  # what was shared so that values add up, (k,)
+    unlike: Floats  # the mean square that the rest of one more set may have, (k,)
 
     @classmethod
     def of(cls, nodes: Floats, its: _Sets, other: FittedModel | None = None) -> _Estimate:
@@ -469,7 +524,8 @@ class _Estimate:
         values = control.gamma + share * rho
         missed = whole - none - values.sum(axis=0)
         values = values + missed / len(values)
-        return cls(values, control.pairs, influence, control.rest, share, missed)
+        unlike = np.concatenate([its.earlier_f[:2], its.f]).var(axis=0)
+        return cls(values, control.pairs, influence, control.rest, share, missed, unlike)
 
     def errors(self, parts: Floats | None = None) -> Floats:
         """Errors (d, k) of values, or of sums of them, (g, k), by parts (d, g)."""
@@ -487,7 +543,9 @@ class _Estimate:
         for k in range(sums.shape[1]):
             rest, share = self.rest[:, k : k + 1], self.share[:, k : k + 1]
             errors[:, k] = _errors(sums[:, k], parts, self.influence, rest, share)
-        return errors
+        # a set that was not drawn may be one that g does not explain
+        one_more = ((self.influence @ parts) ** 2).mean(axis=0)[:, None] * self.unlike / len(self.rest) ** 2
+        return np.asarray(np.sqrt(errors**2 + one_more))
 
 
 class _Game(NamedTuple):
@@ -717,12 +775,14 @@ def explanation_fields(
     exact: bool,
     calls: int,
     spread: float,
+    kind: str = "",
+    reason: str = "",
 ) -> dict[str, Any]:
     """Fields of an explanation of one input, whose coefficients are its contributions.
 
     They are those of the linear surrogate that KernelSHAP's weights of sets give. ``inputs`` have units and
-    groups as features, ``predictions`` are (1,) or (1, k), ``feature`` is the word for a unit,
-    and ``spread`` what answers to one input differ by.
+    groups as features, ``predictions`` are (1,) or (1, k), ``feature`` is the word for a unit, ``kind`` for
+    a group, ``reason`` says why there are groups, and ``spread`` is what answers to one input differ by.
     """
     fine, coarse = inputs
     shaped = partial(_of_one_row, predictions)
@@ -753,7 +813,7 @@ def explanation_fields(
             "meaning": _MEANING.format(feature),
             "weights": SHAPLEY,
             **({} if exact else {"tolerance": str(accuracy)}),
-            "coarse": coarse_facts(account, coarse, outputs),
+            "coarse": coarse_facts(account, coarse, outputs, kind) | ({"reason": reason} if reason else {}),
             **pair_facts(account, fine.conditions, outputs),
         },
     }

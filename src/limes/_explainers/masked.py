@@ -291,6 +291,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
     _features: ClassVar[str]
     _meaning: ClassVar[str]  # of a coefficient
     _feature: ClassVar[str]  # one of the features
+    _group: ClassVar[str] = ""  # of features, in an account at two levels
     _hidden: str  # what it is where it is not shown
     _advice: ClassVar[str]  # where hiding a feature changes nothing
 
@@ -399,6 +400,10 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
     def _at_levels(self, item: Item, units: Any) -> tuple[InputPiece, InputPiece]:
         """The input with its units as features, and with their groups."""
         raise NotImplementedError
+
+    def _why_levels(self, item: Item) -> str:  # noqa: ARG002 - for subclasses
+        """Why an input has an account at two levels that was not asked for; "" if it has none, or was."""
+        return ""
 
     def _explain_item(self, item: Item, *, progress: bool, changes: Bools | None = None) -> Explanation:
         if (units := self._units(item)) is not None:
@@ -515,7 +520,13 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         try:
             with progress_of(shown=progress)(most, CALLS) as calls.on_progress:
                 account = levels_of(
-                    model, lambda z: ask(z).reshape(len(z), whole.size), units, whole, most, rng
+                    model,
+                    lambda z: ask(z).reshape(len(z), whole.size),
+                    units,
+                    whole,
+                    most,
+                    rng,
+                    sampling.accuracy,
                 )
         except (ModelError, KeyboardInterrupt):
             self._unfinished.put(item.key, ((calls, tally.rows), predictions))
@@ -534,6 +545,8 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             exact=exact,
             calls=0 if read_predict else tally.rows,
             spread=model.spread,
+            kind=self._group,
+            reason=self._why_levels(item),
         )
         return from_fields(
             **{name: its for name, its in fields.items() if name != "provenance"},

@@ -372,6 +372,7 @@ class PromptExplainer(Described):
             most,
             np.random.default_rng(stream),
             is_function=is_function,
+            accuracy=self._options.sampling.accuracy,
         )
 
     def _explanation(

@@ -16,9 +16,10 @@ from typing import Any, TypeAlias, Unpack, overload
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
+from limes._checks import check_choice
 from limes._diagnostics.context import SubsetContext
 from limes._explainers.bound_input import BoundInput
-from limes._explainers.hierarchy import Words, check_hierarchy
+from limes._explainers.hierarchy import Words, check_hierarchy, may_have_levels
 from limes._explainers.masked import CHECKED_ROWS, MaskedExplainer
 from limes._explainers.options import SamplingKeywords, complete, takes
 from limes._explainers.splits import WORD, Spans, of_tokens, sentences, splitter
@@ -93,13 +94,15 @@ class TextExplainer(MaskedExplainer[Document]):
         occurrence by itself.
     hierarchy
         True: contributions at two levels, sentences and words, from a few hundred calls even for long
-        texts. Coefficients are then contributions (Shapley values: KernelSHAP's weights of texts in place
+        texts. "auto" does so for texts of more than 150 words in several sentences, if the model cannot be
+        read and no option asks for what two levels do not have; what is printed says so. False: words
+        alone. Coefficients are then contributions (Shapley values: KernelSHAP's weights of texts in place
         of LIME's). Words add up to f(text) - f(no words), and so do sentences; a word in several sentences
         is divided among them, with an equal part for each occurrence. Of a function, sentences have the
         contributions of the game in which whole sentences are deleted, and words add up to these; of a
-        model that was read, the sums of their words. ``explanation.levels`` has both.
-        Errors are root mean square errors among words that look alike by the answers. ``bandwidth``,
-        ``ridge``, ``group``, ``tolerance`` and ``control`` are not used.
+        model that was read, the sums of their words. ``explanation.levels`` has both. Errors are root mean
+        square errors among words that look alike by the answers. ``bandwidth``, ``ridge``, ``group``,
+        ``tolerance`` and ``control`` are not used.
     mask
         None deletes words, or replaces them by the tokenizer's mask token where the text is longer than
         the network reads. A text replaces them; "" deletes them. True replaces them by the tokenizer's
@@ -152,6 +155,7 @@ class TextExplainer(MaskedExplainer[Document]):
     """
 
     _kind = "text"
+    _group = "sentence"
     _several = "texts"
     _features = "words"
     _feature = "word"
@@ -169,7 +173,7 @@ class TextExplainer(MaskedExplainer[Document]):
         group: Any = None,
         ignore: Any = None,
         bag: bool | str = True,
-        hierarchy: bool = False,
+        hierarchy: bool | str = "auto",
         mask: str | bool | None = None,
         bandwidth: float = BANDWIDTH,
         output: Any = None,
@@ -178,9 +182,15 @@ class TextExplainer(MaskedExplainer[Document]):
     ) -> None:
         chosen = complete(TextExplainer, options)
         grouping = Grouping.of(group, ignore)
-        self._hierarchy = check_hierarchy(
-            hierarchy, chosen, bandwidth=(bandwidth, BANDWIDTH), ridge=(ridge, 0.0), group=(group, None)
-        )
+        unused = {"bandwidth": (bandwidth, BANDWIDTH), "ridge": (ridge, 0.0), "group": (group, None)}
+        self._may_have_levels = False
+        if isinstance(hierarchy, str):
+            check_choice("hierarchy", hierarchy, ("auto",))
+            self._may_have_levels = bag is not False and may_have_levels(
+                chosen, **unused, split=(split, WORD), ignore=(ignore, None)
+            )
+            hierarchy = False
+        self._hierarchy = check_hierarchy(hierarchy, chosen, **unused)
         user_model, model = model, adapted(model)
         bag, replacement = check_bag(bag), check_mask(mask, model)
         passed, (model, output) = model, behind_method(model, output)
@@ -267,7 +277,27 @@ class TextExplainer(MaskedExplainer[Document]):
         return self._context_of(text, explanation, output, calls)
 
     def _units(self, item: Document) -> Words | None:
-        return Words.of(item.word, _sentences_of(item)) if self._hierarchy else None
+        if not self._hierarchy and not self._why_levels(item):
+            return None
+        return Words.of(item.word, _sentences_of(item))
+
+    def _why_levels(self, item: Document) -> str:
+        words = len(item.word)
+        if not self._may_have_levels or words <= _LONG_TEXT or self._is_read(item):
+            return ""
+        if not _sentences_of(item).any():  # there is one
+            return ""
+        return f"since the text has {words:,} words (hierarchy=False explains words alone)"
+
+    def _is_read(self, item: Document) -> bool:
+        """Whether words are read off the vectorizer and the model, before the model is asked."""
+        try:
+            words = word_rows(self._text_model.steps, item)
+            output = self._output
+            text_form(words, self._text_model.steps[words.steps :], self._text_model.head, output.method)
+        except CannotRead:
+            return False
+        return True
 
     def _asked_units(self, item: Document, units: Any, model: BoundInput) -> tuple[Predict, Words]:
         # what was read knows words, and no places
@@ -369,6 +399,8 @@ def _sentences_of(document: Document) -> Ints:
     return np.unique(places, return_inverse=True)[1]
 
 
+# Words from which sentences are explained first
+_LONG_TEXT = 150
 # Share of an answer that what is in no feature may move unsaid, and pieces of it that are named
 _UNSAID, _LISTED = 0.01, 3
 

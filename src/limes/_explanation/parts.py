@@ -47,7 +47,9 @@ def _of_groups(explanation: Explanation, output: int) -> str:
         for j, text in zip(largest, texts, strict=True)
     )
     more = len(values) - len(largest)
-    return f"By {one_line(kind)}: {', '.join(named)}{f', {more} more' if more else ''}."
+    reason = explanation.provenance["coarse"].get("reason", "")
+    why = f", {one_line(reason)}" if isinstance(reason, str) and reason else ""
+    return f"By {one_line(kind)}{why}: {', '.join(named)}{f', {more} more' if more else ''}."
 
 
 def _of_pairs(explanation: Explanation, output: int) -> str:

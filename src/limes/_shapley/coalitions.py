@@ -82,7 +82,8 @@ def account_of_states(answers: Floats, prediction: Floats, d: int) -> RowContrib
     weights, errors = states[2], np.zeros((d, prediction.size))
     if count > 1:
         errors = errors_of_means(weights, answers, answers.var(axis=0, ddof=1) / count)
-    values, single = weights @ means, 1 << np.arange(d)
+    # less one of them, so that features of a constant add 0 and no rounding
+    values, single = weights @ (means - means[0]), 1 << np.arange(d)
     alone, last = means[single] - means[0], means[-1] - means[-1 - single]
     of_base = _base_errors(answers[:, 0], answers[:, -1]) if count > 1 else np.zeros(prediction.size)
     return _account(prediction, values, errors, alone, last, of_base, calls=0)

@@ -268,6 +268,7 @@ class TextAdapter(MaskedAdapter):
             bandwidth=self.bandwidth,
             # a pipeline that can be taken apart may be asked for fewer texts than its words need
             max_calls=max(call.num_samples, least_subset_calls(indexed.num_words())) - 1,
+            hierarchy=False,
             contributions="auto" if self.is_read(call) else False,
             rng=seed,
             batch_size=self.batch_size,
