@@ -10,7 +10,7 @@ INSTALLED := $(VENV)/.installed
 SITE := docs/_build
 
 .PHONY: docs kernels sanitize demo test-coverage test test-deep test-lowest test-wrappers mutants frozen \
-	test-engines test-processors test-spark test-ray test-stores test-torch test-install test-bridges lint bench fuzz papers \
+	test-engines test-processors test-spark test-ray test-stores test-torch test-install test-sdist test-bridges audit lint bench fuzz papers \
 	test-browser clean
 
 demo: $(LIMES)
@@ -29,10 +29,18 @@ test-lowest:
 	$(LOWEST)/bin/pip install --quiet $$($(PYTHON) tools/requirements.py --lowest pandas scale images)
 	$(LOWEST)/bin/pip install --quiet --no-deps --editable .
 	PYTHONWARNINGS=default $(LOWEST)/bin/pytest -W ignore::DeprecationWarning -W ignore::FutureWarning -m '' \
-		'tests/test_documents.py::test_the_blocks_of_a_page_run[README.md]' tests/test_limit.py tests/test_fitting.py \
+		'tests/checkout/test_documents.py::test_the_blocks_of_a_page_run[README.md]' tests/test_limit.py tests/test_fitting.py \
 		tests/designs/test_product.py tests/designs/test_marginals.py tests/expectations/test_exact.py \
 		tests/explainers/tables/test_laws.py tests/show/test_terminal.py tests/show/test_html.py tests/cli/test_explain.py \
 		tests/cli/test_scale.py tests/scale/test_frames.py tests/scale/test_parts.py tests/scale/test_sources.py tests/scale/test_slices.py
+
+# The lowest versions against published advisories; needs the database of the package index.
+AUDIT := .venv-audit
+audit:
+	test -x $(AUDIT)/bin/python || $(PYTHON) -m venv $(AUDIT)
+	$(AUDIT)/bin/pip install --quiet pip-audit
+	mkdir -p build && $(PYTHON) tools/requirements.py --lowest pandas scale images app onnx torch dask sparse >build/lowest.txt
+	$(AUDIT)/bin/pip-audit --strict --no-deps --disable-pip --requirement build/lowest.txt
 
 # Packages that wrap lime, in a separate environment; dianna's dependencies (torch, ONNX) are not needed for its call
 WRAPPERS := .venv-wrappers
@@ -58,12 +66,21 @@ test-install:
 	$(EMPTY)/bin/pip install --quiet "$$(ls $(EMPTY)/wheels/limes-*.whl)[app]"
 	cd $(EMPTY) && bin/python $(CURDIR)/tools/try_installed.py $(CURDIR)/README.md
 
+# What Debian and conda-forge do: the tests of a source distribution, on limes installed from it.
+SDIST := build/sdist
+test-sdist:
+	rm -rf $(SDIST) && $(PYTHON) -m venv $(SDIST)/venv
+	$(SDIST)/venv/bin/pip install --quiet build
+	$(SDIST)/venv/bin/python -m build --sdist --outdir $(SDIST) . >$(SDIST)/build.log || (cat $(SDIST)/build.log; exit 1)
+	tar -xf $(SDIST)/limes-*.tar.gz -C $(SDIST) && rm $(SDIST)/limes-*.tar.gz && mv $(SDIST)/limes-* $(SDIST)/limes
+	cd $(SDIST)/limes && ../venv/bin/pip install --quiet '.[test]' && ../venv/bin/pytest -n 2 --dist worksteal
+
 # Examples that show explanations in other tools, in a separate environment: these are many, and pin each other.
 BRIDGES := .venv-bridges
 test-bridges:
 	test -x $(BRIDGES)/bin/python || $(PYTHON) -m venv $(BRIDGES)
 	$(BRIDGES)/bin/pip install --quiet --editable '.[bridges]' pytest hypothesis
-	PYTHONWARNINGS=ignore $(BRIDGES)/bin/pytest -p no:dash tests/test_bridges.py tests/test_serving_page.py
+	PYTHONWARNINGS=ignore $(BRIDGES)/bin/pytest -p no:dash tests/test_bridges.py tests/checkout/test_serving_page.py
 
 # The same as on other processors: their BLAS kernels, numpy features and paths of the compiled kernels.
 test-processors: $(INSTALLED)

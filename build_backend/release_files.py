@@ -51,7 +51,9 @@ def add_sbom(wheel: Path, *, zig: bool) -> None:
             if entry is not record:
                 archive.writestr(entry, stored)
         line = f"{name},sha256={digest(content)},{len(content)}\n".encode()
-        archive.writestr(ZipInfo(name, record.date_time), content, ZIP_DEFLATED)
+        its = ZipInfo(name, record.date_time)
+        its.external_attr = 0o100644 << 16  # all users may read it, as other files of the wheel
+        archive.writestr(its, content, ZIP_DEFLATED)
         archive.writestr(record, line + contents[record])
 
 

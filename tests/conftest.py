@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,6 +15,17 @@ from effort import DEEP, examples, left_out
 # A shell makes what it starts in the background ignore Ctrl-C, and that makes what the tests start ignore it
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Those that need the documentation, benchmarks, papers and fuzz, which source distributions do not have
+IS_CHECKOUT = (Path(__file__).parents[1] / "docs").exists()
+collect_ignore = [] if IS_CHECKOUT else ["checkout"]
+
+
+def pytest_report_header():
+    if IS_CHECKOUT:
+        return []
+    return ["tests/checkout is left out: docs, benchmarks, papers and fuzz are not in a source distribution"]
+
 
 # Collecting tests imports hundreds of modules, all of which stay: a quarter of its time was the search for
 # garbage among them, through which every later search went again

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import limes
-from internals import WhatIfSession
+from internals import PatientProtocol, WhatIfSession
 
 EVIL = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
 
@@ -101,7 +101,8 @@ def running(app):
     import uvicorn
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="critical"))
+        config = uvicorn.Config(app, http=PatientProtocol, log_level="critical")
+        server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

@@ -13,7 +13,7 @@ NAMES = {
     "limes": "_HOME _arrays _cli _functions:columnwise _kernels _threads",
     "limes._app": "server server:launch",
     "limes._app.session": "WhatIfSession",
-    "limes._app.server": "application serve",
+    "limes._app.server": "PatientProtocol application serve",
     "limes._arrays": "are_probabilities column_stds is_constant mean_and_std power_of_two r_squared",
     "limes._checks": "MissingLibraryError without_credentials",
     "limes._cli": "files letters program tables",

@@ -155,6 +155,8 @@ def test_the_bill_is_in_the_wheel_and_in_its_record(tmp_path):
         content = archive.read("limes-0.9.dist-info/sboms/limes.cdx.json")
         rows = list(csv.reader(archive.read(RECORD).decode().splitlines()))
         assert archive.namelist()[-1] == RECORD
+        modes = {entry.external_attr >> 16 & 0o777 for entry in archive.infolist()[1:2]}
+    assert modes == {0o644}  # for all users
     assert content == b"0.9 True"
     digest = urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
     assert ["limes-0.9.dist-info/sboms/limes.cdx.json", f"sha256={digest}", "8"] in rows

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from threading import Event
 from time import monotonic, sleep
 
@@ -24,11 +23,11 @@ from sklearn.linear_model import LinearRegression
 import limes
 from limes.exceptions import InputError
 from limes.serve import Batcher, BusyError
+from pages import page
 
 X, Y = load_diabetes(return_X_y=True, as_frame=True)
 MODEL = RandomForestRegressor(10, max_depth=5, random_state=0).fit(X, Y)
 EXPLAIN = limes.TabularExplainer(MODEL, X).compiled()
-PAGE = (Path(__file__).parents[1] / "docs" / "serving.md").read_text(encoding="utf-8")
 
 
 class Slow:
@@ -174,7 +173,11 @@ def server(tmp_path_factory):
     """Two processes of the service of the page "Explain each decision online"."""
     folder = tmp_path_factory.mktemp("service")
     joblib.dump(EXPLAIN, folder / "explain.joblib")
-    (app,) = (block for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "Starlette(" in block)
+    (app,) = (
+        block
+        for block in re.findall(r"```python\n(.*?)```", page("serving.md"), re.DOTALL)
+        if "Starlette(" in block
+    )
     (folder / "app.py").write_text(app, encoding="utf-8")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -176,7 +176,7 @@ def near(path: Path) -> list[str]:
     for depth in range(len(names) - 1, 0, -1):
         folder = TESTS.joinpath(*names[:depth])
         tests += sorted(folder.glob("test_*.py"))
-    example = f"{TESTS / 'test_package.py'}::test_examples_in_docstrings_run[{module}]"
+    example = f"{TESTS / 'checkout' / 'test_package.py'}::test_examples_in_docstrings_run[{module}]"
     files = [str(test.relative_to(ROOT)) for test in tests]
     return list(dict.fromkeys([*files[:1], str(Path(example).relative_to(ROOT)), *files]))
 

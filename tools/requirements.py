@@ -21,7 +21,13 @@ def requirements(names: list[str], *, lowest: bool) -> set[str]:
     if not lowest:
         return stated
     runners = {line for line in extras["test"] if re.split(r"[>=]", line)[0] in RUNNERS}
-    return {line.replace(">=", "==") for line in {*stated, *runners, *project["dependencies"]}}
+    return {_lowest(line) for line in {*stated, *runners, *project["dependencies"]}}
+
+
+def _lowest(line: str) -> str:
+    """One version in full, 1.2.0 for 1.2: databases of advisories know it by this name."""
+    name, minimum, *_ = re.split(r"[>=]=|;", line)
+    return f"{name}=={'.'.join([*minimum.strip().split('.'), '0', '0'][:3])}"
 
 
 if __name__ == "__main__":

@@ -102,3 +102,58 @@ def test_types_of_questions(address, desks, kind, status):
 def test_the_scheme_of_a_page_counts(address, scheme, status):
     origin = f"{scheme}://{urlsplit(address).netloc}"
     assert httpx.get(f"{address}/{TOKEN}/api/table", headers={"origin": origin}).status_code == status
+
+
+# -- headers -------------------------------------------------------------------------------------------------
+
+
+def opened(address, sent=b""):
+    where = urlsplit(address)
+    connection = socket.create_connection((where.hostname, where.port), timeout=20)
+    connection.sendall(sent)
+    return connection
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A"])
+def test_connections_without_a_request_are_closed(address, sent):
+    begin = time.monotonic()
+    with opened(address, sent) as connection, contextlib.suppress(ConnectionResetError):
+        assert connection.recv(1) == b""
+    assert PATIENCE * 0.9 <= time.monotonic() - begin < 10 * PATIENCE
+
+
+def test_half_a_second_request_is_dropped_too(address):
+    whole = f"GET /{TOKEN}/api/table HTTP/1.1\r\nHost: {urlsplit(address).netloc}\r\n\r\n".encode()
+    with opened(address, whole) as connection:
+        assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200 ")
+        connection.sendall(b"GET / HT")
+        begin = time.monotonic()
+        with contextlib.suppress(ConnectionResetError):
+            while connection.recv(1 << 16):
+                pass
+    assert time.monotonic() - begin < 10 * PATIENCE
+
+
+def test_drops_of_headers_buy_no_time(address):
+    begin = time.monotonic()
+    with opened(address, b"GET / HTTP/1.1\r\n") as connection, contextlib.suppress(OSError):
+        while time.monotonic() - begin < 10 * PATIENCE:
+            connection.sendall(b"X")
+            time.sleep(0.1)
+    assert time.monotonic() - begin < 10 * PATIENCE
+
+
+def test_the_oldest_of_many_silent_connections_go_and_the_page_answers(desks, monkeypatch):
+    monkeypatch.setattr(server, "_MOST_SILENT", 40)
+    with running(application(desks.desk, TOKEN)) as address:  # ten seconds of patience
+        connections = [opened(address, b"GET / HTTP/1.1\r\n") for _ in range(100)]
+        begin = time.monotonic()
+        try:
+            assert httpx.get(f"{address}/{TOKEN}/api/table").status_code == 200
+            for connection in connections[:50]:
+                with contextlib.suppress(ConnectionResetError):
+                    assert connection.recv(1) == b""
+        finally:
+            for connection in connections:
+                connection.close()
+        assert time.monotonic() - begin < 9.0

@@ -32,6 +32,7 @@ from flaws import diagnosed, linear, uniform_table
 from internals import Finding
 from internals import finding as finding_module
 from limes.exceptions import InputError
+from pages import page
 
 DATA = Path(__file__).parents[2] / os.environ.get("LIMES_DATA", "../shared/data") / "tabular"
 
@@ -347,7 +348,6 @@ KINDS = (
     "local error",
     "repetition",
 )
-PAGE = (Path(__file__).parents[2] / "docs" / "findings.md").read_text("utf-8")
 
 
 def finding(kind):
@@ -358,8 +358,9 @@ def finding(kind):
 
 @pytest.mark.parametrize("kind", [*KINDS, "sample size", "shrinkage"])
 def test_every_kind_of_finding_has_its_section(kind):
-    assert f"({finding(kind).code})=\n## {kind}\n" in PAGE
-    assert f"[{kind}](#{finding(kind).code})" in PAGE  # and a line in the table
+    text = page("findings.md")
+    assert f"({finding(kind).code})=\n## {kind}\n" in text
+    assert f"[{kind}](#{finding(kind).code})" in text  # and a line in the table
 
 
 def test_the_page_has_a_text_for_every_kind():

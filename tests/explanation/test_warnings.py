@@ -11,6 +11,7 @@ import pytest
 
 import limes
 from internals import CODES, WARNINGS, Contributions, RowContributions, RowWarning, Tolerance, changed
+from pages import page
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [
@@ -21,9 +22,9 @@ SOURCES = [
 
 
 def test_the_documentation_has_the_table():
-    page = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    text = page("findings.md")
     lines = [f"| {code} | {kind.when} | {kind.reading or 'both'} |" for code, kind in WARNINGS.items()]
-    assert "\n".join(["|---|---|---|", *lines, ""]) in page
+    assert "\n".join(["|---|---|---|", *lines, ""]) in text
     assert {code: kind.when for code, kind in WARNINGS.items()} == CODES
     assert {kind.reading for kind in WARNINGS.values()} == {"", "coefficients", "contributions"}
 

@@ -270,9 +270,10 @@ def test_the_command_continues_a_night_and_states_what_is_new(files):
         "differences": ["options rng was 0, is 3"],
     }
     # bins are those of the first night's rows, as though they had been passed
-    other = run("by-background", "--since", "monday", "--background", "a.parquet", "--seed", "3")
+    another = "elsewhere/by-background"
+    other = run(another, "--since", "monday", "--background", "a.parquet", "--seed", "3")
     assert other.exit_code == 0, other.output
-    same(pd.read_parquet("tuesday"), pd.read_parquet("by-background"))
+    same(pd.read_parquet("tuesday"), pd.read_parquet(another))
     nothing = run("wednesday", "--since", "tuesday", "--seed", "3", "--summary", "night.json")
     assert nothing.exit_code == 0, nothing.output
     assert "no file new since 442 rows of 2 files" in nothing.output
@@ -285,3 +286,21 @@ def test_the_command_continues_a_night_and_states_what_is_new(files):
     assert "no rows with an explanation" in shown.output
     explained = pd.read_parquet("monday"), pd.read_parquet("tuesday")
     assert np.concatenate([night["row"] for night in explained]).tolist() == list(range(442))
+
+
+def test_a_run_is_continued_once_beside_it(tmp_path, explainer, days):
+    """A second continuation of one night would give its rows the numbers of the first one's."""
+    loans = tmp_path / "loans"
+    write(days[0], loans / "a.parquet")
+    explain(loans, explainer, tmp_path / "first")
+    write(days[1], loans / "b.parquet")
+    explain(loans, explainer, tmp_path / "second", since=tmp_path / "first")
+    (tmp_path / "torn").mkdir()
+    (tmp_path / "torn" / "_run.json").write_text("{", encoding="utf-8")  # of something else
+    write(days[2], loans / "c.parquet")
+    with pytest.raises(InputError, match=r"second continued .*first already.*pass it as the earlier run"):
+        explain(loans, explainer, tmp_path / "third", since=tmp_path / "first")
+    assert not (tmp_path / "third").exists() or not [*(tmp_path / "third").iterdir()]
+    assert explain(loans, explainer, tmp_path / "third", since=tmp_path / "second").rows == len(days[2])
+    # the same command again resumes its own folder
+    assert explain(loans, explainer, tmp_path / "third", since=tmp_path / "second").rows == len(days[2])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import comb
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from scipy.special import ndtr
 
 from limes.exceptions import InputError
 from limes.theory import expected_link
+from pages import page
 
 CURVES = {
     "logistic": lambda s: 1 / (1 + np.exp(-s)),
@@ -65,8 +65,7 @@ def test_arguments_that_make_no_sense_are_refused(arguments, options, message):
 
 
 def test_the_example_of_the_documentation_runs(capsys):
-    page = (Path(__file__).parents[2] / "docs" / "quadrature.md").read_text(encoding="utf-8")
-    exec(page.split("```python\n")[1].split("```")[0], {})  # noqa: S102 - the page's own lines
+    exec(page("quadrature.md").split("```python\n")[1].split("```")[0], {})  # noqa: S102 - the page's own lines
     first, gap = capsys.readouterr().out.splitlines()
     value, error, nodes = map(float, first.split())
     assert 0 < value < 1

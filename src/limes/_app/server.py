@@ -26,11 +26,14 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from limes._explanation.wording import one_line
 from limes.exceptions import InputError, LimesError
 
 if TYPE_CHECKING:
+    from asyncio import TimerHandle, Transport
+
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -43,6 +46,8 @@ _STATIC = Path(__file__).parent / "static"
 # Bytes of a question: ten thousand columns fit; and seconds that it may take to arrive, on one machine
 _LARGEST = 1 << 20
 _PATIENCE = 10.0
+# Connections without a whole request: further ones close the oldest
+_MOST_SILENT = 256
 # What may follow application/json
 _CHARSETS = ("", "charset=utf-8", 'charset="utf-8"')
 _HEADERS: Mapping[str, str] = {
@@ -169,6 +174,46 @@ def _position(request: Request) -> int:
     return int(text)
 
 
+class PatientProtocol(H11Protocol):
+    """A connection that is closed unless a request's headers arrive in time: uvicorn waits for ever."""
+
+    since = 0.0  # when it was made
+    deadline: TimerHandle | None = None
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it is open, and no request is being answered."""
+        cycle: Any = self.cycle
+        return not self.transport.is_closing() and (cycle is None or cycle.response_complete)
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.since = self.loop.time()
+        self._wait()
+        silent = [each for each in self.connections if isinstance(each, PatientProtocol) and each.is_silent]
+        if len(silent) > _MOST_SILENT:
+            min(silent, key=lambda each: each.since).transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if not self.is_silent:
+            self._stop_waiting()
+        elif self.deadline is None:
+            self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        self.deadline = self.loop.call_later(_PATIENCE, self.transport.abort)
+
+    def _stop_waiting(self) -> None:
+        if self.deadline is not None:
+            self.deadline.cancel()
+        self.deadline = None
+
+
 _LOOPBACK = "127.0.0.1"
 
 
@@ -186,7 +231,11 @@ def serve(desk: WhatIfSession, *, port: int, browser: bool, announce: Callable[[
         if browser:
             webbrowser.open(_doorway(Path(folder), address).as_uri())
         config = uvicorn.Config(
-            application(desk, token), log_level="warning", access_log=False, timeout_graceful_shutdown=1
+            application(desk, token),
+            http=PatientProtocol,
+            log_level="warning",
+            access_log=False,
+            timeout_graceful_shutdown=1,
         )
         uvicorn.Server(config).run(sockets=[listener])
 

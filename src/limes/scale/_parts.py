@@ -510,6 +510,11 @@ class Increment:
                     "it was begun, or another one for the output"
                 )
             new = [name for name in new if name in begun["input"]]
+        elif (other := _continuation(earlier.path, run_name(run), folder.path)) is not None:
+            raise InputError(
+                f"{other} continued {earlier.path} already, and its rows would have their numbers twice: "
+                "pass it as the earlier run, or a folder in another place for another chain"
+            )
         later = len(actual) - len(files) - len(new)
         return cls(run_name(run), chain["rows"] + rows, files, chain["first_files"], tuple(new), later)
 
@@ -535,6 +540,21 @@ class Increment:
         new = count(len(self.new), "file") if self.new else "no file"
         later = f"; {count(self.later, 'file')} came later, for the next run" if self.later else ""
         return f"{new} new since {count(self.rows, 'row')} of {count(len(self.files), 'file')}{later}"
+
+
+def _continuation(earlier: Place, name: str, out: Place) -> Place | None:
+    """A folder beside an earlier run that continued it, other than ``out`` beside it; of local disks."""
+    if not isinstance(earlier, Path) or out.parent != earlier.parent:
+        return None
+    for path in sorted(earlier.parent.iterdir()):
+        try:
+            run = Folder(path).run() if path != out and (path / _RUN).is_file() else {}
+        except (InputError, OSError):  # it holds no run that can be read
+            continue
+        since = run.get("since")
+        if isinstance(since, dict) and since.get("run") == name:
+            return path
+    return None
 
 
 # How a record states that bins were learnt from the table itself

@@ -12,7 +12,7 @@ import pytest
 from benchmarks import readme
 from benchmarks.__main__ import PARTS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FRONT = (ROOT / "benchmarks" / "README.md").read_text("utf-8")
 DOCUMENTS = [
     *ROOT.glob("*.md"),

@@ -21,7 +21,7 @@ from limes.models.forms import Form
 pytest.importorskip("numpydoc")
 from numpydoc.docscrape import NumpyDocString
 
-API = (Path(__file__).parents[1] / "docs" / "api.md").read_text(encoding="utf-8").split("## Command line")[0]
+API = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8").split("## Command line")[0]
 PROTOCOLS = (Form, Features, Neighbourhood)
 REFUSED = "unknown"  # **unknown: refused, with the nearest name
 CONSTANTS = {"limes.__version__", "limes.compat.lime.ENGINES", "limes.evaluate.Explain"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 WORKFLOWS = {
     path.name: path.read_text(encoding="utf-8") for path in (ROOT / ".github/workflows").glob("*.yml")
 }
@@ -60,6 +60,8 @@ def test_environments_of_their_own_have_jobs():
         "test-spark",
         "test-stores",
         "test-install",
+        "test-sdist",
         "test-processors",
+        "audit",
     ):
         assert f"run: make {target}\n" in WORKFLOWS["tests.yml"]

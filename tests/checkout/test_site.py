@@ -10,7 +10,7 @@ import pytest
 
 import limes
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 broken_links = runpy.run_path(str(DOCS / "links.py"))["broken_links"]
 GOOD = '<h1 id="there">There</h1><img src="../picture.png"><a href="#there">up</a>'
 

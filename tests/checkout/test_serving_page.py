@@ -13,7 +13,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import limes
 
-PAGE = (Path(__file__).parents[1] / "docs" / "serving.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```py\n(.*?)```", PAGE, re.DOTALL)
 
 # these libraries warn, on import, about each other's versions and their own plans

@@ -14,7 +14,7 @@ import pytest
 
 from internals import MissingLibraryError
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"<!-- reader has\n(.*?)-->|```python\n(.*?)```", re.DOTALL)
 PAGES = sorted(
     str(path.relative_to(ROOT))

@@ -32,7 +32,7 @@ from internals import (
     series_segmentations,
 )
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 HEAVY = (
     *("matplotlib", "pandas", "sklearn", "jinja2", "rich", "typer", "skops", "joblib"),
     *("lime", "shap", "polars", "pyarrow"),

@@ -16,7 +16,7 @@ import pytest
 from effort import repeats
 from papers.__main__ import main
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DATA = (ROOT / os.environ.get("LIMES_DATA", "../shared/data")).resolve()
 
 

@@ -19,7 +19,7 @@ from sklearn.linear_model import LinearRegression
 
 import limes
 
-PAGE = (Path(__file__).parents[1] / "docs" / "nightly.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "nightly.md").read_text("utf-8")
 BLOCKS = dict(re.findall(r"```(\w+)\n(.*?)```", PAGE, re.DOTALL))
 
 pytestmark = pytest.mark.engines
