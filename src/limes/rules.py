@@ -1,4 +1,4 @@
-"""Rules about whole tables: a short list that covers what a model answers, with certificates and exceptions."""
+"""Rules about whole tables: a short list that covers what a model answers, with certificates."""
 
 from limes._rules.cells import Condition
 from limes._rules.cover import cover

@@ -1,8 +1,8 @@
 """A table's columns in cells, between which the conditions of a rule are cut.
 
-A number has cells between cuts, (cut, next cut], a category one cell a level, and missing values one more. The
-box of a rule is a set of cells of each column: of numbers a run. Cuts lie between two neighbouring values of
-the table, at thresholds of the model where it has some there, else at a short decimal.
+A number has cells between cuts, (cut, next cut], a category one cell a level, and missing values one more.
+The box of a rule is a set of cells of each column: of numbers a run. Cuts lie between two neighbouring values
+of the table, at thresholds of the model where it has some there, else at a short decimal.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Condition:
 
 
 @dataclass(frozen=True, eq=False)
-class CellColumn:
+class ColumnCells:
     """One column in cells; the last one is of missing values, if one may be missing."""
 
     column: TableColumn
@@ -83,6 +83,12 @@ class CellColumn:
         cells[~self.values.contains(x)] = -1
         cells[np.isnan(x)] = self.size - 1 if self.values.missing else -1
         return cells
+
+    def typical(self, cell: int) -> float:
+        """Return a possible value of a cell: of the table, if it has any there."""
+        alone = np.zeros(self.size, dtype=np.bool_)
+        alone[cell] = True
+        return self.within(alone).nearest(np.nan, self.seen)
 
     def within(self, mask: Bools) -> Values:
         """Return the values in some cells."""
@@ -114,6 +120,10 @@ class CellColumn:
             codes = self.values.levels[inside]
             texts = [text.removeprefix(f"{name} = ") for text in value_texts(self.column, codes)]
             its = f"{name} = {' or '.join(texts)}{or_missing}"
+            if inside.size > self.numbers - inside.size and missing == self.values.missing:
+                absent = self.values.levels[np.flatnonzero(~mask[: self.numbers])]
+                texts = [text.removeprefix(f"{name} = ") for text in value_texts(self.column, absent)]
+                its = f"{name} != {' or '.join(texts)}"
             return Condition(name, its, levels=tuple(self.column.originals(codes).tolist()), missing=missing)
         above, at_most = self._ends(inside)
         return Condition(
@@ -142,7 +152,7 @@ class Cells:
     """All columns of a domain in cells."""
 
     domain: Domain
-    columns: tuple[CellColumn, ...]
+    columns: tuple[ColumnCells, ...]
 
     @classmethod
     def of(cls, domain: Domain, rows: Floats, texture: Callable[[int], Texture] | None) -> Cells:
@@ -156,7 +166,7 @@ class Cells:
             is_ordered, cuts = not column.categorical, np.zeros(0)
             if is_ordered and values.has_numbers:
                 cuts = _cuts(x, values, None if texture is None else texture(j))
-            columns.append(CellColumn(column, values, np.union1d(x, domain.seen[j]), cuts, is_ordered))
+            columns.append(ColumnCells(column, values, np.union1d(x, domain.seen[j]), cuts, is_ordered))
         return cls(domain, tuple(columns))
 
     @property
@@ -173,9 +183,7 @@ class Cells:
     def conditions(self, masks: Masks) -> tuple[Condition, ...]:
         """Write the conditions of a box; columns that it leaves free have none."""
         return tuple(
-            column.condition(mask)
-            for column, mask in zip(self.columns, masks, strict=True)
-            if not mask.all()
+            column.condition(mask) for column, mask in zip(self.columns, masks, strict=True) if not mask.all()
         )
 
 

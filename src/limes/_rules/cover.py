@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any, Literal, Never
+from typing import Any, Never
 
 import numpy as np
 
@@ -27,10 +27,10 @@ from limes._rules.contrast import Target
 from limes._rules.covering import shortest, widest
 from limes._rules.domain import Domain
 from limes._rules.growing import (
+    AnsweredRows,
     BoxLaw,
     CertainProof,
     DrawnProof,
-    KnownRows,
     are_beyond,
     grown,
 )
@@ -123,7 +123,7 @@ def cover(
     samples
         For "precision": fresh rows behind each bound.
     time_limit
-        Seconds for the whole table; the list then has what was found until then, and says so.
+        Seconds for the whole table; the list then has what was grown until then, and says so.
     rng
         For "precision": seed of the draws.
 
@@ -152,7 +152,7 @@ def cover(
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> tree = DecisionTreeClassifier(max_depth=1, random_state=0).fit(X, ["no", "no", "yes", "yes"])
     >>> [rule.text for rule in limes.rules.cover(tree, X).rules]
-    ['x0 <= 2.5  ->  no', 'x0 > 2.5  ->  yes']
+    ['x0 <= 2  ->  no', 'x0 > 2  ->  yes']
     """
     if unknown:
         raise unknown_option("cover", next(iter(unknown)), _OPTIONS)
@@ -161,8 +161,8 @@ def cover(
     is_certain = objective == "certain"
     if is_certain and error is not None:
         raise InputError(
-            "error= is the share of other answers that objective='precision' allows; for certain there are "
-            "none: leave it out, and pass within= for an interval of the answer"
+            "error= is the share of other answers that objective='precision' allows; certain rules "
+            "allow no share: leave it out, and pass within= for an interval of the answer"
         )
     share = check_probability("error", _ERROR if error is None else error)
     limit = check_size("time_limit", time_limit)
@@ -189,8 +189,8 @@ def cover(
         search = _Certain(table, table.searched, is_late)
     else:
         search = _Precise(table, is_late, share, 1.0 - confidence, samples, seed)
-    found, complete = _candidates(table, search)
-    return _listed(table, found, objective, most, complete, confidence, began)
+    candidates, untried, complete = _candidates(table, search)
+    return _listed(table, candidates, objective, most, (untried, complete), confidence, began)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +205,7 @@ class _Covered:
     names: tuple[str, str] | None  # of the answers below and above the threshold
     ask: Ask
     output: str
-    found: Searched | None
+    bounded: Searched | None
     reason: str
 
     @classmethod
@@ -223,7 +223,9 @@ class _Covered:
         domain = Domain.of_ranges(Table.fit(X)) if domain is None else domain
         if domain.fixed:
             names = ", ".join(repr(domain.table.names[j]) for j in domain.fixed)
-            raise InputError(f"fixed= keeps {names} as in one row, and a table has many: fit a domain without")
+            raise InputError(
+                f"fixed= keeps {names} as in one row, and a table has many: fit a domain without"
+            )
         rows = rows_of(Literals.of_table(domain.table), None, "literal", SIGNS)
         model, output = behind_method(model, output)
         rows = rows.for_model(model)
@@ -247,20 +249,20 @@ class _Covered:
             names=_names(model, its, claim, classes),
             ask=ask,
             output=ask.name,
-            found=searched,
+            bounded=searched,
             reason=reading.reason,
         )
 
     @property
     def searched(self) -> Searched:
         """What is searched for rows beyond a claim."""
-        if self.found is None:
+        if self.bounded is None:
             raise NotReadableError(
                 "objective='certain' needs a model with bounds over boxes, such as trees, sums and what is "
                 f"monotone in one of them: {self.reason or 'this model has none that are read'}; "
                 "objective='precision' takes any model"
             )
-        return self.found
+        return self.bounded
 
     def text(self, answer: float) -> str:
         """Write what a rule around a row with this answer claims."""
@@ -288,9 +290,7 @@ def _claim(output: Output, threshold: float | None, within: float | None, classe
     return claim_of(output, threshold, within, classes)
 
 
-def _names(
-    model: Any, output: Output, claim: Claim, classes: Sequence[str] | None
-) -> tuple[str, str] | None:
+def _names(model: Any, output: Output, claim: Claim, classes: Sequence[str] | None) -> tuple[str, str] | None:
     """Return the names of the answers below and above the threshold; None where these have none."""
     if classes is not None:
         if isinstance(classes, str) or len(classes) != 2:
@@ -342,6 +342,11 @@ class _Candidate:
     def covers(self) -> Bools:
         return self.inside & self.meets
 
+    def is_like(self, other: _Candidate) -> bool:
+        """Whether another rule has the same conditions and covers the same rows."""
+        same = all(np.array_equal(a, b) for a, b in zip(self.masks, other.masks, strict=True))
+        return same and np.array_equal(self.covers, other.covers)
+
 
 @dataclass(eq=False)
 class _Search:
@@ -352,7 +357,7 @@ class _Search:
 
     def __post_init__(self) -> None:
         table = self.table
-        self.known = KnownRows(table.rows, table.places, table.answers)
+        self.answered = AnsweredRows(table.rows, table.places, table.answers)
 
     def grow(self, seed: int, targets: tuple[Target, ...], wanted: Bools) -> _Candidate | None:
         """Return a rule that holds for a row and many wanted ones; None without one."""
@@ -376,7 +381,7 @@ class _Certain(_Search):
         table = self.table
         row = table.rows[seed]
         proof = CertainProof(
-            table.cells, self.searched, self._finders, row, targets, self.known, table.ask, self.is_late
+            table.cells, self.searched, self._finders, row, targets, self.answered, table.ask, self.is_late
         )
         masks = grown(table.cells, proof, table.places[seed], table.places[wanted], self.is_late)
         if masks is None:
@@ -407,9 +412,10 @@ class _Precise(_Search):
 
     def grow(self, seed: int, targets: tuple[Target, ...], wanted: Bools) -> _Candidate | None:
         table, error = self.table, self._error
+        judge = table.ask if table.bounded is None else table.bounded.answers
         while not self.is_late():
             proof = DrawnProof(
-                self._law, targets, self.known, table.ask, error, _RISK, _DRAWS, self._streams
+                self._law, targets, self.answered, table.ask, judge, error, _RISK, _DRAWS, self._streams
             )
             masks = grown(table.cells, proof, table.places[seed], table.places[wanted], self.is_late)
             if masks is None:
@@ -432,58 +438,68 @@ class _Precise(_Search):
         return None
 
 
-def _candidates(table: _Covered, search: _Search) -> tuple[list[_Candidate], bool]:
-    """Grow rules until all rows are covered that can be; also return whether no time was missing."""
+def _candidates(table: _Covered, search: _Search) -> tuple[list[_Candidate], int, bool]:
+    """Grow rules until all rows are covered that can be, then others around the same rows.
+
+    Also return how many rows were not looked at before the time was spent, and whether it was not.
+    """
     uncovered = np.ones(len(table.rows), dtype=np.bool_)
-    left, found = uncovered.copy(), list[_Candidate]()
-    while left.any():
-        if search.is_late():
-            return found, False
-        seed = _seed(table, left)
+    remaining, candidates = uncovered.copy(), list[_Candidate]()
+
+    def grow(seed: int, wanted: Bools) -> None:
         targets = table.claim.targets(float(table.answers[seed]))
-        meets = ~are_beyond(targets, table.answers)
-        wishes = [meets & uncovered] if uncovered.all() else [meets & uncovered, meets]
-        new = [search.grow(seed, targets, wanted) for wanted in wishes]
-        grown_ones = [candidate for candidate in new if candidate is not None]
-        if not grown_ones and search.is_late():
-            return found, False
-        left[seed] = False
-        for candidate in grown_ones:
-            found.append(candidate)
-            uncovered &= ~candidate.covers
-            left &= ~candidate.covers
-    return found, True
+        candidate = search.grow(seed, targets, wanted & ~are_beyond(targets, table.answers))
+        if candidate is None:
+            return
+        if not any(candidate.is_like(other) for other in candidates):
+            candidates.append(candidate)
+        for rows in (uncovered, remaining):
+            rows &= ~candidate.covers
+
+    while remaining.any():
+        seed = _seed(table, remaining)
+        grow(seed, uncovered)
+        if search.is_late():
+            return candidates, int(remaining.sum()), False
+        remaining[seed] = False
+    for seed in [candidate.seed for candidate in candidates]:
+        if search.is_late():
+            return candidates, 0, False
+        grow(seed, np.ones(len(table.rows), dtype=np.bool_))
+    return candidates, 0, not search.is_late()
 
 
-def _seed(table: _Covered, left: Bools) -> int:
+def _seed(table: _Covered, remaining: Bools) -> int:
     """Return a row to grow around: one whose answer is farthest from the threshold, or most usual."""
-    places = np.flatnonzero(left)
+    places = np.flatnonzero(remaining)
     answers = table.answers[places]
     if table.claim.error is None:
         assert table.claim.threshold is not None  # noqa: S101 - one of the two
         return int(places[np.argmax(np.abs(answers - table.claim.threshold))])
     ordered = np.sort(answers)
     low, high = answers - table.claim.error, answers + table.claim.error
-    alike = np.searchsorted(ordered, high, "right") - np.searchsorted(ordered, low, "left")
+    alike = np.searchsorted(ordered, high, "right") - np.searchsorted(ordered, low)
     return int(places[np.argmax(alike)])
 
 
 def _listed(
     table: _Covered,
-    found: list[_Candidate],
-    objective: Literal["certain", "precision"] | str,
+    candidates: list[_Candidate],
+    objective: str,
     most: int | None,
-    complete: bool,
+    ended: tuple[int, bool],
     confidence: float,
     began: float,
 ) -> RuleList:
-    covers = np.array([candidate.covers for candidate in found]).reshape(len(found), len(table.rows))
+    covers = np.array([candidate.covers for candidate in candidates]).reshape(
+        len(candidates), len(table.rows)
+    )
     chosen, is_cut = shortest(covers), False
     if most is not None and len(chosen.positions) > most:
         chosen, is_cut = widest(covers, most), True
     rules, covered = [], np.zeros(len(table.rows), dtype=np.bool_)
     for position in chosen.positions:
-        candidate = found[position]
+        candidate = candidates[position]
         answer = float(table.answers[candidate.seed])
         low, high = table.ends(answer)
         rules.append(
@@ -510,14 +526,15 @@ def _listed(
         objective="certain" if objective == "certain" else "precision",
         fewest=None if is_cut else chosen.bound,
         most=chosen.bound if is_cut else None,
-        candidates=len(found),
-        complete=complete,
+        candidates=len(candidates),
+        untried=ended[0],
+        complete=ended[1],
         seconds=perf_counter() - began,
         confidence=confidence,
         domain=tuple(table.cells.domain.lines()),
         output=table.output,
         _domain=table.cells.domain,
-        _boxes=tuple(table.cells.values(found[position].masks) for position in chosen.positions),
+        _boxes=tuple(table.cells.values(candidates[position].masks) for position in chosen.positions),
     )
 
 

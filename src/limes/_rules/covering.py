@@ -1,14 +1,14 @@
 """The shortest list of candidates that covers what all of them cover, and the widest list of a length.
 
-Greedy choice takes the candidate that covers most of what is left: its list has at most 1 + ln n times the
+Greedy choice takes the candidate that covers most of what remains: its list has at most 1 + ln n times the
 fewest, and of a given length it covers at least 1 - 1/e of the most. Prices y >= 0 of the rows, with which no
 candidate costs more than 1, prove that no list has fewer than Σ y candidates; the dual of the linear program
 has the best of them. Where the program in whole numbers is small, it is solved as well.
 
 References
 ----------
-Chvátal, "A greedy heuristic for the set-covering problem", 1979. Nemhauser, Wolsey and Fisher, "An analysis of
-approximations for maximizing submodular set functions", 1978.
+Chvátal, "A greedy heuristic for the set-covering problem", 1979. Nemhauser, Wolsey and Fisher, "An analysis
+of approximations for maximizing submodular set functions", 1978.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from limes._arrays import Bools, Floats, Ints
 # Candidates times groups of rows up to which programs are solved, and nodes of those in whole numbers
 _MOST_LINEAR, _MOST_WHOLE, _NODES = 4_000_000, 400_000, 2000
 # Sums of prices below a whole number by less are at it
-_ROUNDING = 1e-7
+_SLACK = 1e-7
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,12 @@ def shortest(covers: Bools) -> Chosen:
     best = _without_needless(groups, _greedy(groups, sizes, groups.shape[0]))
     bound = 1
     if groups.size <= _MOST_LINEAR:
-        bound = max(bound, ceil(_price(groups) - _ROUNDING))
+        bound = max(bound, ceil(_price(groups) - _SLACK))
     if bound < len(best) and groups.size <= _MOST_WHOLE:
-        found, proved = _fewest(groups)
+        solution, proved = _fewest(groups)
         bound = max(bound, min(proved, len(best)))
-        if found is not None and len(found) < len(best):
-            best = found
+        if solution is not None and len(solution) < len(best):
+            best = solution
     return Chosen(_in_order(groups, sizes, best), bound)
 
 
@@ -60,10 +60,10 @@ def widest(covers: Bools, length: int) -> Chosen:
     best, most = _greedy(groups, sizes, length), int(sizes.sum())
     reached = int(sizes[groups[best].any(axis=0)].sum())
     if reached < most and groups.size <= _MOST_WHOLE:
-        found, proved = _most_rows(groups, sizes, length)
+        solution, proved = _most_rows(groups, sizes, length)
         most = max(min(most, proved), reached)
-        if found is not None and int(sizes[groups[found].any(axis=0)].sum()) > reached:
-            best = found
+        if solution is not None and int(sizes[groups[solution].any(axis=0)].sum()) > reached:
+            best = solution
     return Chosen(_in_order(groups, sizes, best), most)
 
 
@@ -77,11 +77,11 @@ def _groups(covers: Bools) -> tuple[Bools, Ints]:
 
 
 def _greedy(groups: Bools, sizes: Ints, length: int) -> list[int]:
-    chosen, left = list[int](), sizes.copy()
-    while left.any() and len(chosen) < length:
-        best = int(np.argmax(groups @ left))
+    chosen, remaining = list[int](), sizes.copy()
+    while remaining.any() and len(chosen) < length:
+        best = int(np.argmax(groups @ remaining))
         chosen.append(best)
-        left[groups[best]] = 0
+        remaining[groups[best]] = 0
     return chosen
 
 
@@ -131,10 +131,10 @@ def _solved(objective: Floats, matrix: Floats, low: Floats, whole: Floats) -> tu
 def _fewest(groups: Bools) -> tuple[list[int] | None, int]:
     m, n = groups.shape
     x, bound = _solved(np.ones(m), groups.T.astype(np.float64), np.ones(n), np.ones(m))
-    found = None if x is None else np.flatnonzero(x > 0.5).tolist()
-    if found is not None and not groups[found].any(axis=0).all():
-        found = None
-    return found, 1 if not np.isfinite(bound) else ceil(bound - _ROUNDING * m)
+    solution = None if x is None else np.flatnonzero(x > 0.5).tolist()
+    if solution is not None and not groups[solution].any(axis=0).all():
+        solution = None
+    return solution, 1 if not np.isfinite(bound) else ceil(bound - _SLACK * m)
 
 
 def _most_rows(groups: Bools, sizes: Ints, length: int) -> tuple[list[int] | None, int]:
@@ -147,7 +147,7 @@ def _most_rows(groups: Bools, sizes: Ints, length: int) -> tuple[list[int] | Non
         np.append(np.zeros(n), -float(length)),
         np.append(np.ones(m), np.zeros(n)),
     )
-    found = None if x is None else np.flatnonzero(x[:m] > 0.5).tolist()
-    if found is not None and len(found) > length:
-        found = None
-    return found, int(sizes.sum()) if not np.isfinite(bound) else floor(-bound + _ROUNDING * sizes.sum())
+    solution = None if x is None else np.flatnonzero(x[:m] > 0.5).tolist()
+    if solution is not None and len(solution) > length:
+        solution = None
+    return solution, int(sizes.sum()) if not np.isfinite(bound) else floor(-bound + _SLACK * sizes.sum())

@@ -1,12 +1,13 @@
 r"""Rules that hold for many rows of a table: boxes around one row, grown and proved.
 
-A rule begins as the whole domain. As long as rows beyond its claim are seen inside, it is cut where FOIL's gain
+A rule begins as the whole domain. As long as rows beyond its claim are seen inside, it is cut where the gain
 
     p' (log p'/(p' + n') - log p/(p + n))
 
-is largest: p rows are wanted, n are beyond the claim, p' and n' are those that the cut leaves. Rows beyond the
-claim are those of the table, and whatever the search for one in the box found. Where it finds none and proves
-that there is none, conditions are dropped and widened again as long as this is proved.
+is largest (FOIL's): p rows are wanted, n are beyond the claim, p' and n' are those that the cut leaves. A
+single row, which the search for one in the box gave, is cut off where its answer moves most towards the claim
+for the wanted rows that are lost. Where the search proves that no such row exists, conditions are dropped and
+widened again as long as this is proved.
 
 References
 ----------
@@ -24,17 +25,18 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
 from limes._rules.bounds import Searched
-from limes._rules.cells import CellColumn, Cells, Masks, holds
+from limes._rules.cells import Cells, ColumnCells, Masks, holds
 from limes._rules.certain import Goal, RowDomain
 from limes._rules.contrast import Target, verdict
-from limes._rules.leaves import LeastRow
 from limes._rules.model import Ask
 from limes._rules.precision import share_bound
 from limes._rules.sufficient import Finders
 from limes.exceptions import InputError
 
 # Boxes that one proof cuts at most
-_BOXES = 2000
+_BOXES, _FEW_BOXES = 300, 50
+# Part of the wanted rows, in logarithms, that a cut is taken to lose besides those that it does lose
+_FREE = 0.1
 # Rows of the table from which a search descends
 _STARTS = 3
 # Times that rows are drawn before those that keep the orders are too few
@@ -42,8 +44,8 @@ _REDRAWS = 100
 
 
 @dataclass(eq=False)
-class KnownRows:
-    """Rows whose answers are known: those of the table first, then what searches and draws found."""
+class AnsweredRows:
+    """Rows whose answers are known: those of the table first, then what searches and draws examples."""
 
     rows: Floats
     cells: Ints
@@ -65,13 +67,16 @@ def are_beyond(targets: Sequence[Target], answers: Floats) -> Bools:
 
 
 class Proof(Protocol):
-    """Decides whether a box is to be cut: for certain, or by draws."""
+    """Decides whether a box is to be cut, and where: for certain, or by draws."""
 
-    def counterexamples(self, masks: Masks) -> Ints | None:
-        """Return cells of rows of the box beyond the claim, none if it is proved; None if undecided."""
+    def counterexamples(self, masks: Masks, *, quick: bool = False) -> Floats | None:
+        """Return rows of the box beyond the claim, none if it is good enough; None if undecided.
 
-    def low(self, masks: Masks) -> float:
-        """Return a number that grows with the distance between a box and rows beyond the claim."""
+        ``quick`` leaves more undecided.
+        """
+
+    def part(self, masks: Masks, seed: Ints, wanted: Ints, examples: Floats | None) -> Masks | None:
+        """Return a part of a box that keeps the seed, and excludes an example; None without."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,13 +115,13 @@ def _cuts_of(cells: Cells, masks: Masks, seed: Ints, wanted: Ints, beyond: Ints)
     for j, (column, mask) in enumerate(zip(cells.columns, masks, strict=True)):
         if mask.sum() < 2:
             continue
-        p = np.bincount(wanted[:, j], minlength=column.size) if len(wanted) else np.zeros(column.size)
-        n = np.bincount(beyond[:, j], minlength=column.size) if len(beyond) else np.zeros(column.size)
+        p = np.bincount(wanted[:, j], minlength=column.size)
+        n = np.bincount(beyond[:, j], minlength=column.size)
         for part in _parts(column, mask, int(seed[j]), p, n):
             yield Cut(j, part, float(p[part].sum()), float(n[part].sum()))
 
 
-def _parts(column: CellColumn, mask: Bools, seed: int, p: Ints, n: Ints) -> Iterator[Bools]:
+def _parts(column: ColumnCells, mask: Bools, seed: int, p: Ints, n: Ints) -> Iterator[Bools]:
     """Yield parts of one column's cells that keep the seed's."""
     alone = np.zeros(column.size, dtype=np.bool_)
     alone[seed] = True
@@ -165,7 +170,7 @@ class CertainProof:
     finders: Finders
     row: Floats
     targets: tuple[Target, ...]
-    known: KnownRows
+    answered: AnsweredRows
     ask: Ask
     is_late: Callable[[], bool]
     boxes: int = 0  # that were cut
@@ -174,6 +179,8 @@ class CertainProof:
     def __post_init__(self) -> None:
         domain = self.cells.domain
         self._missing = tuple(values.missing for values in domain.columns)
+        at_row = tuple(self.row[j : j + 1] for j in range(self.row.size))
+        self._is_by_column = self.searched.bounds.lowest(at_row, 1.0) is not None
         whole = RowDomain(domain, self.row, domain.columns, domain.columns, ())
         for target in self.targets:
             finder = self.finders(self.searched, target.sign, whole, self._missing)
@@ -181,46 +188,81 @@ class CertainProof:
                 Goal(self.searched, target, finder, whole, verdict(self.row, self.ask, target))
             )
 
-    def counterexamples(self, masks: Masks) -> Ints | None:
-        inside = self.known.beyond(self.targets, masks)
+    def counterexamples(self, masks: Masks, *, quick: bool = False) -> Floats | None:
+        inside = self.answered.beyond(self.targets, masks)
         if inside.size:
-            return self.known.cells[inside]
+            return self.answered.rows[inside]
         is_open = False
         for goal in self._over(masks):
-            end = self._find(goal, masks)
+            kept = np.zeros(len(masks), dtype=np.bool_)
+            # columns that are judged one by one need no descent
+            begin = iter(()) if self._is_by_column else self._starts()
+            end = goal.find(kept, boxes=_FEW_BOXES if quick else _BOXES, begin=begin, is_late=self.is_late)
             self.boxes += end.boxes
             if end.row is not None:
                 rows = end.row[None, :]
-                cells = self.cells.locate(rows)
-                self.known.add(rows, cells, self.searched.answers(rows))
-                return cells
+                self.answered.add(rows, self.cells.locate(rows), self.searched.answers(rows))
+                return rows
             is_open = is_open or not end.proved
-        return None if is_open else np.zeros((0, len(masks)), dtype=np.int64)
+        return None if is_open else np.zeros((0, len(masks)))
 
-    def low(self, masks: Masks) -> float:
+    def part(self, masks: Masks, seed: Ints, wanted: Ints, examples: Floats | None) -> Masks | None:
+        if examples is not None and len(examples) > 1:
+            return best_cut(self.cells, masks, seed, wanted, self.cells.locate(examples))
+        none = np.zeros((0, len(masks)), dtype=np.int64)
+        places = none if examples is None else self.cells.locate(examples)
+        cuts = [*_cuts_of(self.cells, masks, seed, wanted, places)]
+        if examples is not None:
+            at = places[0]
+            cuts = [cut for cut in cuts if not cut.mask[at[cut.column]]]
+            rises = self._rises(examples[0], at, seed, cuts)
+        else:
+            cuts = _few_of(cuts)
+            before = self._low(masks)
+            rises = np.array([self._low(cut.of(masks)) - before for cut in cuts])
+        if not cuts:
+            return None
+        kept = np.maximum(1.0, [cut.wanted for cut in cuts])
+        lost = np.log(max(1, len(wanted))) - np.log(kept)
+        return cuts[int(np.argmax(rises / (lost + _FREE)))].of(masks)
+
+    def _rises(self, row: Floats, at: Ints, seed: Ints, cuts: Sequence[Cut]) -> Floats:
+        """Return by how much the answer moves back towards the claim where a row leaves the cut cells."""
+        moved = np.tile(row, (len(cuts), 1))
+        for i, cut in enumerate(cuts):
+            column, j = self.cells.columns[cut.column], cut.column
+            allowed = np.flatnonzero(cut.mask[: column.numbers])
+            cell = int(seed[j])
+            if column.is_ordered and cell < column.numbers and at[j] < column.numbers:
+                cell = int(allowed[np.argmin(np.abs(allowed - at[j]))])
+            moved[i, j] = column.typical(cell)
+        goal = next(
+            goal for goal in self._goals if goal.is_beyond(row[None, :])[0] or goal is self._goals[-1]
+        )
+        values = self.searched.bounds.values(np.concatenate([row[None, :], moved]))
+        sign = goal.target.sign if goal.crossing is None else goal.crossing.sign
+        return np.asarray(sign * (values[1:] - values[0]))
+
+    def _low(self, masks: Masks) -> float:
         kept = np.zeros(len(masks), dtype=np.bool_)
         return min(
             (goal.finder.low(kept) - goal.limit for goal in self._over(masks) if goal.crossing is not None),
             default=0.0,
         )
 
-    def _find(self, goal: Goal, masks: Masks) -> LeastRow:
-        kept = np.zeros(len(masks), dtype=np.bool_)
-        return goal.find(kept, boxes=_BOXES, begin=self._starts(goal), is_late=self.is_late)
-
     def _over(self, masks: Masks) -> Iterator[Goal]:
         """Yield the goals over a box."""
         values = self.cells.values(masks)
         of_row = RowDomain(self.cells.domain, self.row, values, values, ())
         for goal in self._goals:
-            here = copy(goal)  # what it seeks stays: only where it looks is new
-            here.of_row, here.low = of_row, {}
-            here.finder = self.finders(self.searched, goal.target.sign, of_row, self._missing)
-            yield here
+            goal_over = copy(goal)  # what it seeks stays: only where it looks is new
+            goal_over.of_row, goal_over.low = of_row, {}
+            goal_over.finder = self.finders(self.searched, goal.target.sign, of_row, self._missing)
+            yield goal_over
 
-    def _starts(self, goal: Goal) -> Iterator[Floats]:
+    def _starts(self) -> Iterator[Floats]:
         yield self.row
-        yield from self.known.rows[: -1 - _STARTS : -1]
+        yield from self.answered.rows[: -1 - _STARTS : -1]
 
 
 @dataclass(eq=False)
@@ -233,31 +275,33 @@ class DrawnProof:
 
     law: BoxLaw
     targets: tuple[Target, ...]
-    known: KnownRows
+    answered: AnsweredRows
     ask: Ask
+    judge: Ask  # the same answers, perhaps as they were read: no bound rests on them
     error: float
     risk: float
     draws: int
     seeds: Iterator[np.random.Generator]
 
-    def counterexamples(self, masks: Masks) -> Ints:
-        inside, beyond = holds(masks, self.known.cells), self.known.beyond(self.targets, masks)
-        drawn = self.law.draw(masks, self.draws, next(self.seeds))
-        is_beyond = are_beyond(self.targets, self.ask(drawn))
+    def counterexamples(self, masks: Masks, *, quick: bool = False) -> Floats:
+        inside, beyond = holds(masks, self.answered.cells), self.answered.beyond(self.targets, masks)
+        drawn = self.law.draw(masks, self.draws // 2 if quick else self.draws, next(self.seeds))
+        is_beyond = are_beyond(self.targets, self.judge(drawn))
         events = int(is_beyond.sum())
         is_enough = share_bound(events, len(drawn), risk=self.risk) <= self.error
         if is_enough and beyond.size <= self.error * inside.sum():
-            return np.zeros((0, len(masks)), dtype=np.int64)
-        return np.concatenate([self.known.cells[beyond], self.law.cells.locate(drawn[is_beyond])])
+            return np.zeros((0, len(masks)))
+        return np.concatenate([self.answered.rows[beyond], drawn[is_beyond]])
+
+    def part(self, masks: Masks, seed: Ints, wanted: Ints, examples: Floats | None) -> Masks | None:
+        assert examples is not None  # noqa: S101 - draws always decide
+        return best_cut(self.law.cells, masks, seed, wanted, self.law.cells.locate(examples))
 
     def bound(self, masks: Masks, draws: int, risk: float) -> tuple[float, int]:
         """Return an upper bound of the share beyond the claim on fresh rows, and how many of them were."""
         drawn = self.law.draw(masks, draws, next(self.seeds))
         events = int(are_beyond(self.targets, self.ask(drawn)).sum())
         return share_bound(events, draws, risk=risk), events
-
-    def low(self, masks: Masks) -> float:  # noqa: ARG002 - draws always decide
-        return 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,7 +337,7 @@ class BoxLaw:
             columns = list(its)
             inside = np.all([masks[j][self.places[:, j]] for j in columns], axis=0)
             chosen = rng.choice(np.flatnonzero(inside), n)
-            drawn[:, columns] = self.rows[np.ix_(chosen, columns)]
+            drawn[:, columns] = self.rows[chosen[:, None], columns]
         return drawn
 
     def _is_possible(self, rows: Floats) -> Bools:
@@ -301,45 +345,29 @@ class BoxLaw:
         return ~np.any(broken, axis=0) if broken else np.ones(len(rows), dtype=np.bool_)
 
 
-def grown(
-    cells: Cells, proof: Proof, seed: Ints, wanted: Ints, is_late: Callable[[], bool]
-) -> Masks | None:
+def grown(cells: Cells, proof: Proof, seed: Ints, wanted: Ints, is_late: Callable[[], bool]) -> Masks | None:
     """Return a proved box around a seed's cells that has many wanted rows, (n, columns); None without one."""
     masks = cells.everywhere
     while not is_late():
-        found = proof.counterexamples(masks)
-        inside = wanted[holds(masks, wanted)]
-        if found is None:
-            part = _part_by_bound(cells, proof, masks, seed, inside)
-        elif len(found):
-            part = best_cut(cells, masks, seed, inside, found)
-        else:
+        examples = proof.counterexamples(masks)
+        if examples is not None and not len(examples):
             return _widened(cells, proof, masks, wanted, is_late)
+        part = proof.part(masks, seed, wanted[holds(masks, wanted)], examples)
         if part is None:
             return None
         masks = part
     return None
 
 
-def _part_by_bound(cells: Cells, proof: Proof, masks: Masks, seed: Ints, wanted: Ints) -> Masks | None:
-    """Return the part of an undecided box whose bound rises most for the wanted rows that it loses."""
-    before, best, largest = proof.low(masks), None, -np.inf
-    none = np.zeros((0, len(masks)), dtype=np.int64)
-    halves: dict[int, list[Cut]] = {}
-    for cut in _cuts_of(cells, masks, seed, wanted, none):
-        halves.setdefault(cut.column, []).append(cut)
-    for cuts in halves.values():
-        for cut in {id(c): c for c in (cuts[0], cuts[len(cuts) // 2], cuts[-1])}.values():
-            lost = np.log(max(1, len(wanted))) - np.log(max(1.0, cut.wanted))
-            value = (proof.low(cut.of(masks)) - before) / (lost + 0.1)
-            if value > largest:
-                best, largest = cut, value
-    return None if best is None else best.of(masks)
+def _few_of(cuts: Sequence[Cut]) -> list[Cut]:
+    """Return the first, the middle and the last cut of each column."""
+    by_column: dict[int, list[Cut]] = {}
+    for cut in cuts:
+        by_column.setdefault(cut.column, []).append(cut)
+    return [its[i] for its in by_column.values() for i in sorted({0, len(its) // 2, len(its) - 1})]
 
 
-def _widened(
-    cells: Cells, proof: Proof, masks: Masks, wanted: Ints, is_late: Callable[[], bool]
-) -> Masks:
+def _widened(cells: Cells, proof: Proof, masks: Masks, wanted: Ints, is_late: Callable[[], bool]) -> Masks:
     """Drop conditions, then widen them, as long as the box is proved; those that gain most rows first."""
 
     def gain(j: int) -> int:
@@ -354,13 +382,13 @@ def _widened(
             if masks[j].all() or not (mask & ~masks[j]).any():
                 continue
             wider = (*masks[:j], mask | masks[j], *masks[j + 1 :])
-            found = proof.counterexamples(wider)
-            if found is not None and not len(found):
+            examples = proof.counterexamples(wider, quick=True)
+            if examples is not None and not len(examples):
                 masks = wider
     return masks
 
 
-def _wider(column: CellColumn, mask: Bools, everywhere: Bools) -> Iterator[Bools]:
+def _wider(column: ColumnCells, mask: Bools, everywhere: Bools) -> Iterator[Bools]:
     """Yield cells that may be added: all, one side of a run, half of a side, one level."""
     yield everywhere
     outside = np.flatnonzero(~mask)

@@ -56,7 +56,7 @@ class CoveringRule(Printable):
     >>> tree = DecisionTreeClassifier(max_depth=1, random_state=0).fit(X, ["no", "no", "yes", "yes"])
     >>> audit = limes.rules.cover(tree, X)
     >>> audit.rules[0].text
-    'x0 <= 2.5  ->  no'
+    'x0 <= 2  ->  no'
     """
 
     conditions: tuple[Condition, ...]
@@ -139,11 +139,13 @@ class RuleList(Printable):
         No list of the candidates has fewer rules and covers these rows; None where ``max_rules`` ended the
         list.
     most
-        With ``max_rules``: no list of so many candidates covers more rows; None elsewhere.
+        With ``max_rules``: no list of that length covers more rows; None elsewhere.
     candidates
-        How many rules were found, of which these were chosen.
+        How many rules were grown, of which these were chosen.
+    untried
+        How many of the uncovered rows were not looked at before the time was spent.
     complete
-        Whether all rows were looked at before the time was spent.
+        Whether the search ended before the time was spent. If not, the list depends on the machine's speed.
     seconds
         The time that it took.
     confidence
@@ -173,6 +175,7 @@ class RuleList(Printable):
     fewest: int | None
     most: int | None
     candidates: int
+    untried: int
     complete: bool
     seconds: float
     confidence: float
@@ -248,13 +251,15 @@ class RuleList(Printable):
     def _card(self) -> Card:
         return Card(
             title=f"{count(len(self.rules), 'rule')}, {self._covered}",
-            columns=("", "rule", "answer", "certificate", "rows", "new", "exceptions") if self.rules else (),
+            columns=("", "rule", "answer", "other answers", "rows", "new", "exceptions")
+            if self.rules
+            else (),
             rows=[
                 (
                     str(place + 1),
                     rule._conditions,  # noqa: SLF001 - of one file
                     one_line(rule.claim),
-                    rule.certificate,
+                    "none, proved" if rule.proved else rule.certificate.removesuffix(" differ"),
                     f"{len(rule.rows):,}",
                     f"{len(rule.new_rows):,}",
                     f"{len(rule.exceptions):,}",
@@ -268,13 +273,14 @@ class RuleList(Printable):
         remarks = []
         if self.rules and self.objective == "certain":
             remarks.append(
-                "Certain: every row of the domain that meets the conditions has this answer, proved by bounds "
-                "of the model."
+                "Every row of the domain that meets the conditions of a rule has its answer: proved by "
+                "bounds of the model."
             )
         elif self.rules:
             remarks.append(
-                "Rows in a rule are drawn from the table, column by column; with "
-                f"{self.confidence:.0%} confidence no share of other answers exceeds its bound."
+                "Other answers are a share of the rows that are drawn in a rule, each column from the "
+                f"values of the table; with {self.confidence:.0%} confidence no share exceeds its bound. "
+                "Exceptions are rows of the table."
             )
         if self.rules and self.fewest is not None:
             same = self.fewest >= len(self.rules)
@@ -288,8 +294,13 @@ class RuleList(Printable):
                 f"No {count(len(self.rules), 'rule')} of the {count(self.candidates, 'candidate')} cover "
                 f"more than {count(self.most, 'row')}."
             )
-        if not self.complete:
-            remarks.append("The time was spent before all rows were looked at: time_limit= allows more.")
+        if self.untried:
+            untried = count(self.untried, "row")
+            remarks.append(
+                f"The time was spent before {untried} could be looked at: time_limit= allows more."
+            )
+        elif not self.complete:
+            remarks.append("The time was spent before other rules were tried: time_limit= allows more.")
         return [*remarks, *_named("Row without a rule", self.uncovered)]
 
 

@@ -115,7 +115,7 @@ class Finders:
     def __call__(
         self, searched: Searched, sign: float, of_row: RowDomain, missing: tuple[bool, ...]
     ) -> Finder:
-        """Return the search of sign · f; ``missing`` are the columns where a table of leaves has this value."""
+        """Return the search of sign · f; ``missing`` says which columns of leaves have this value."""
         forest = forest_of(searched.bounds)
         ordered = {j for pair in of_row.domain.orders for j in pair}
         if isinstance(searched.bounds, IntervalBounds):
