@@ -20,7 +20,7 @@ from limes._rules.bounds import Texture
 from limes._rules.domain import Domain, Values
 
 # Neighbouring values of a column between which it is cut, at most
-_GAPS = 128
+_GAPS = 256
 # Digits of a cut at most
 _DIGITS = 17
 
@@ -45,6 +45,16 @@ class Condition:
         Of a category: the values that it may have, in the user's own words; None of a number.
     missing
         Whether a missing value meets the condition.
+
+    Examples
+    --------
+    >>> import limes
+    >>> X = [[1.0, 5.0], [2.0, 6.0], [3.0, 5.0], [4.0, 6.0]]
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> tree = DecisionTreeClassifier(max_depth=1, random_state=0).fit(X, ["no", "no", "yes", "yes"])
+    >>> condition = limes.rules.cover(tree, X).rules[0].conditions[0]
+    >>> condition.column, condition.above, condition.at_most
+    ('x0', None, 2.0)
     """
 
     column: str

@@ -251,18 +251,15 @@ class RuleList(Printable):
     def _card(self) -> Card:
         return Card(
             title=f"{count(len(self.rules), 'rule')}, {self._covered}",
-            columns=("", "rule", "answer", "other answers", "rows", "new", "exceptions")
-            if self.rules
-            else (),
+            columns=("rule", "rows", "new", "exceptions", "other answers", "answer") if self.rules else (),
             rows=[
                 (
-                    str(place + 1),
-                    rule._conditions,  # noqa: SLF001 - of one file
-                    one_line(rule.claim),
-                    "none, proved" if rule.proved else rule.certificate.removesuffix(" differ"),
+                    f"{place + 1}. {rule._conditions}",  # noqa: SLF001 - of one file
                     f"{len(rule.rows):,}",
                     f"{len(rule.new_rows):,}",
                     f"{len(rule.exceptions):,}",
+                    "none, proved" if rule.proved else rule.certificate.removesuffix(" differ"),
+                    one_line(rule.claim),
                 )
                 for place, rule in enumerate(self.rules)
             ],
