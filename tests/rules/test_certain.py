@@ -654,3 +654,19 @@ def test_a_code_between_other_numbers_is_no_part_of_them():
         high = np.inf if condition.at_most is None else condition.at_most
         meets = (grid[:, 0] > low) & (grid[:, 0] <= high)
         assert {*map(str, model.predict(grid[meets]))} == {rule.claim}
+
+
+def test_facts_that_are_ranges_may_keep_an_order_at_other_values():
+    rng = np.random.default_rng(0)
+    a = rng.uniform(0.0, 4.0, 400)
+    x = np.column_stack([a, np.minimum(a + rng.uniform(0.0, 1.0, 400), 4.0), rng.uniform(0.0, 1.0, 400)])
+    model = LinearRegression().fit(x, x[:, 0] - 2.0 * x[:, 1])
+    domain = limes.Domain.fit(x, orders=[(0, 1)], whole=[])
+    literals = limes.Literals.fit(x, bins=[[0.0, 2.0, 4.0], [0.0, 1.0, 3.0, 4.0], [0.0, 0.5, 1.0]])
+    explainer = limes.SparseExplainer(
+        model, domain=domain, literals=literals, objective="certain", threshold=-1.5
+    )
+    certificate = explainer([[0.5, 2.5, 0.3]], progress=False).certificate
+    # (1.01, 1.02) keeps the order and shares both facts, and no corner of the two ranges says so
+    assert model.predict([[1.01, 1.02, 0.3]]) > -1.5 > model.predict([[0.5, 2.5, 0.3]])
+    assert not certificate.proved
