@@ -112,6 +112,7 @@ NAMES = {
     ),
     "limes._maple": "WeightedMoments",
     "limes._fitting": "fit_rows",
+    "limes._rules.covering": "shortest widest",
     "limes._rules.hitting": "smallest_hitting_set",
     "limes._rules.bounds": "Searched bounds_of",
     "limes._rules": "model:sparse_model pairwise rule:_sparse_pipeline solvers:search",

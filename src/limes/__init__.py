@@ -41,6 +41,7 @@ _HOME = {
     "gallery": "limes._show.inputs",
     "limit": "limes._fitting",
     "models": "limes.models",
+    "rules": "limes.rules",
     "scale": "limes.scale",
     "serve": "limes.serve",
     "set_threads": "limes._threads",
@@ -53,7 +54,7 @@ _HOME = {
 __all__ = ["__version__", *sorted(_HOME)]
 
 if TYPE_CHECKING:
-    from limes import designs, evaluate, exceptions, models, scale, serve, theory
+    from limes import designs, evaluate, exceptions, models, rules, scale, serve, theory
     from limes._diagnostics.diagnosis import diagnose
     from limes._diagnostics.summary import summary
     from limes._explainers.composite import CompositeExplainer

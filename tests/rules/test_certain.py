@@ -631,3 +631,42 @@ def test_the_same_row_has_the_same_facts(forest):
     alone = limes.SparseExplainer(model, domain=limes.Domain.fit(x), objective="certain")(x.iloc[[3]])
     first, second = ({**vars(e.certificate), "seconds": 0.0} for e in (together[3], alone))
     assert first == second
+
+
+def test_a_code_between_other_numbers_is_no_part_of_them():
+    rng = np.random.default_rng(0)
+    x = np.column_stack([rng.integers(0, 4, 300).astype(float), rng.random(300)])
+    model = HistGradientBoostingClassifier(max_iter=10, categorical_features=[0])
+    model.fit(x, np.isin(x[:, 0], (1, 2)).astype(int))
+    # the trees have sets of codes, and the domain a range of numbers
+    domain = limes.Domain.fit(x, whole=[])
+    explainer = limes.SparseExplainer(model, domain=domain, objective="certain")
+    certificate = explainer([[1.0, 0.5]], progress=False).certificate
+    assert certificate.proved
+    assert certificate.columns == ("x0",)
+    assert model.predict(np.array(certificate.counterexamples, dtype=float)) != model.predict([[1.0, 0.5]])
+    grid = np.array([*product(np.arange(0.0, 3.25, 0.25), [0.1, 0.9])])
+    audit = limes.rules.cover(model, x, domain=domain)
+    assert audit.uncovered == ()
+    for rule in audit.rules:
+        (condition,) = rule.conditions
+        low = -np.inf if condition.above is None else condition.above
+        high = np.inf if condition.at_most is None else condition.at_most
+        meets = (grid[:, 0] > low) & (grid[:, 0] <= high)
+        assert {*map(str, model.predict(grid[meets]))} == {rule.claim}
+
+
+def test_facts_that_are_ranges_may_keep_an_order_at_other_values():
+    rng = np.random.default_rng(0)
+    a = rng.uniform(0.0, 4.0, 400)
+    x = np.column_stack([a, np.minimum(a + rng.uniform(0.0, 1.0, 400), 4.0), rng.uniform(0.0, 1.0, 400)])
+    model = LinearRegression().fit(x, x[:, 0] - 2.0 * x[:, 1])
+    domain = limes.Domain.fit(x, orders=[(0, 1)], whole=[])
+    literals = limes.Literals.fit(x, bins=[[0.0, 2.0, 4.0], [0.0, 1.0, 3.0, 4.0], [0.0, 0.5, 1.0]])
+    explainer = limes.SparseExplainer(
+        model, domain=domain, literals=literals, objective="certain", threshold=-1.5
+    )
+    certificate = explainer([[0.5, 2.5, 0.3]], progress=False).certificate
+    # (1.01, 1.02) keeps the order and shares both facts, and no corner of the two ranges says so
+    assert model.predict([[1.01, 1.02, 0.3]]) > -1.5 > model.predict([[0.5, 2.5, 0.3]])
+    assert not certificate.proved

@@ -304,7 +304,13 @@ class ForestBounds(Bounds):
         tests = self.form.feature == j
         if not tests.any():
             return UNREAD
-        return Texture(np.unique(self.form.threshold[tests & (self.form.set_of < 0)]), "constant")
+        of_set = self.form.set_of >= 0
+        # a code that a set has differs from the numbers on its two sides
+        codes = np.flatnonzero(self.form.sets[self.form.set_of[tests & of_set]].any(axis=0)).astype(
+            np.float64
+        )
+        breaks = [self.form.threshold[tests & ~of_set], codes, np.nextafter(codes, -np.inf)]
+        return Texture(np.unique(np.concatenate(breaks)), "constant")
 
     def __call__(self, box: Box) -> Range:
         form, trees = self.form, self.form.roots.size

@@ -112,6 +112,8 @@ class ValueSearch:
         self._open_facts = np.array([not is_whole for _, is_whole in facts])
         ordered = {j for pair in of_row.domain.orders for j in pair}
         self._ordered = np.isin(np.arange(of_row.size), [*ordered])
+        # kept columns whose fact is a range have other values, too
+        self._ordered_facts = self._ordered & np.array([not values.is_one for values in of_row.facts])
 
     def _listed(self, j: int, values: Values) -> tuple[Floats, bool]:
         """Return values of column j between which answers are extreme, and whether they are for certain."""
@@ -180,7 +182,7 @@ class ValueSearch:
             new = None if is_cut else admits([Values.of(value) for value in row.tolist()])
             if new is not None:
                 rows.append(new)
-            elif (self._ordered & ~kept).any() and self._of_row.domain.broken(row):
+            elif np.where(kept, self._ordered_facts, self._ordered).any() and self._of_row.domain.broken(row):
                 # another value of the same cell may keep the order
                 is_blocked = True
             return new is not None

@@ -106,6 +106,43 @@ class CertainRule:
     warnings: tuple[RowWarning, ...]
 
 
+class Finders:
+    """Chooses the search of a row's domain, and keeps tables of leaves."""
+
+    def __init__(self) -> None:
+        self._tables: LRUCache[Any, LeafTable | None] = LRUCache(_TABLES)
+
+    def __call__(
+        self, searched: Searched, sign: float, of_row: RowDomain, missing: tuple[bool, ...]
+    ) -> Finder:
+        """Return the search of sign · f; ``missing`` says which columns of leaves have this value."""
+        forest = forest_of(searched.bounds)
+        ordered = {j for pair in of_row.domain.orders for j in pair}
+        if isinstance(searched.bounds, IntervalBounds):
+            return IntervalSearch(searched, sign, of_row)
+        if forest is None:
+            return ValueSearch(searched, sign, of_row)
+        columns = of_row.domain.columns
+        # runs of cells with gaps have no single interval, which orders need
+        if any(missing[j] for j in ordered):
+            return ValueSearch(searched, sign, of_row)
+
+        def table() -> LeafTable | None:
+            values = [replace(c, missing=m) for c, m in zip(columns, missing, strict=True)]
+            try:
+                return LeafTable(forest, values, sign)
+            except TooManyCellsError:
+                return None
+
+        leaves = self._tables.get((searched, sign, missing), table)
+        if leaves is None:
+            return ValueSearch(searched, sign, of_row)
+        try:
+            return LeafSearch(leaves, of_row.free, of_row.facts)
+        except TooManyCellsError:
+            return ValueSearch(searched, sign, of_row)
+
+
 class Question:
     """Which facts of rows are sufficient for a claim, under a domain."""
 
@@ -119,7 +156,7 @@ class Question:
     ) -> None:
         self._rows, self._domain, self.facts = rows, domain, facts
         self._claim, self._time_limit = claim, time_limit
-        self._tables: LRUCache[Any, LeafTable | None] = LRUCache(_TABLES)
+        self._finders = Finders()
 
     def domain_of(self, size: int) -> Domain:
         if self._domain is None:
@@ -147,9 +184,15 @@ class Question:
         if broken := domain.broken(row):
             raise InputError(f"the row breaks {broken!r} of the domain: leave that relation out")
         of_row = self._of_row(domain, row, excluded)
-        answer = float(ask(row[None, :])[0])
+        answer, missing = float(ask(row[None, :])[0]), tuple(f.missing for f in of_row.free)
         goals = [
-            Goal(searched, goal, self._finder(searched, goal.sign, of_row), of_row, verdict(row, ask, goal))
+            Goal(
+                searched,
+                goal,
+                self._finders(searched, goal.sign, of_row, missing),
+                of_row,
+                verdict(row, ask, goal),
+            )
             for goal in self._claim.targets(answer)
         ]
         result = FactSets(goals, of_row, self._time_limit).solve()
@@ -205,34 +248,6 @@ class Question:
         ends = np.concatenate([[-np.inf], cells.points, [np.inf]])
         cell = int(cells.locate(np.array([x]))[0])
         return values.with_value(x).between(float(ends[cell]), float(ends[cell + 1]))
-
-    def _finder(self, searched: Searched, sign: float, of_row: RowDomain) -> Finder:
-        forest = forest_of(searched.bounds)
-        ordered = {j for pair in of_row.domain.orders for j in pair}
-        if isinstance(searched.bounds, IntervalBounds):
-            return IntervalSearch(searched, sign, of_row)
-        if forest is None:
-            return ValueSearch(searched, sign, of_row)
-        columns = of_row.domain.columns
-        missing = tuple(f.missing for f in of_row.free)
-        # runs of cells with gaps have no single interval, which orders need
-        if any(missing[j] for j in ordered):
-            return ValueSearch(searched, sign, of_row)
-
-        def table() -> LeafTable | None:
-            values = [replace(c, missing=m) for c, m in zip(columns, missing, strict=True)]
-            try:
-                return LeafTable(forest, values, sign)
-            except TooManyCellsError:
-                return None
-
-        leaves = self._tables.get((searched, sign, missing), table)
-        if leaves is None:
-            return ValueSearch(searched, sign, of_row)
-        try:
-            return LeafSearch(leaves, of_row.free, of_row.facts)
-        except TooManyCellsError:
-            return ValueSearch(searched, sign, of_row)
 
     def _confirmed(
         self, result: SufficientFacts, goals: Sequence[Goal], row: Floats, ask: Ask

@@ -1,0 +1,1 @@
+"""Rules that cover a table, beside draws that look for what contradicts them."""
