@@ -149,7 +149,13 @@ class Question:
         of_row = self._of_row(domain, row, excluded)
         answer = float(ask(row[None, :])[0])
         goals = [
-            Goal(searched, goal, self._finder(searched, goal.sign, of_row), of_row, verdict(row, ask, goal))
+            Goal(
+                searched,
+                goal,
+                self._finder(searched, goal.sign, of_row),
+                of_row,
+                verdict(row, goal.enough(ask)),
+            )
             for goal in self._claim.targets(answer)
         ]
         result = FactSets(goals, of_row, self._time_limit).solve()
