@@ -35,6 +35,7 @@ PARTS = {
     "sparse": (),
     "holding": ("cases",),
     "certain": ("cases",),
+    "contrasts": ("cases",),
     "fit": ("cases",),
     "diagnostics": (),
     "text": ("rounds", "seeds"),

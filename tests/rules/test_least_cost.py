@@ -19,15 +19,14 @@ from sklearn.ensemble import (
 )
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neural_network import MLPClassifier, MLPRegressor
-from sklearn.preprocessing import StandardScaler
+from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.svm import SVC, SVR
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeClassifier
 
 import limes
 from effort import repeats
-from limes.exceptions import InputError, UnknownOptionError
 
 SEEDS = range(repeats(20, 3))
 REGRESSORS = {

@@ -82,8 +82,8 @@ class Classes:
         one_target = classes is not None and not isinstance(classes, list) and np.ndim(classes) == 1
         if not one_target or len(classes) < 2 or not hasattr(model, "predict"):
             raise InputError(
-                f"{type(model).__name__} predicts no class of several: pass below= or above=, the number that "
-                "the prediction has to cross"
+                f"{type(model).__name__} predicts no class of several: pass below= or above=, the number "
+                "that the prediction has to cross"
             )
         self.labels: tuple[Any, ...] = tuple(np.asarray(classes).tolist())
         self._caller = ModelCaller(self._predicted, Output("", None, None), rows.decode)
@@ -103,8 +103,8 @@ class Classes:
 
     def position(self, label: Any) -> int:
         """Return the position of a class by its label, or the text of it."""
-        for i, own in enumerate(self.labels):
-            if label == own or (isinstance(label, str) and label == str(own)):
+        for i, its in enumerate(self.labels):
+            if label == its or (isinstance(label, str) and label == str(its)):
                 return i
         advice = did_you_mean(label, map(text_of, self.labels))
         raise InputError(
@@ -115,7 +115,7 @@ class Classes:
         return str(self.labels[place])
 
     def searched(self, goal: ClassGoal) -> tuple[Searched, ...]:
-        """Return answers of which one is below 0 where the goal is reached; none where they are not bounded."""
+        """Return answers of which one is below 0 where the goal is reached; none where no box bounds them."""
         return self._searched.get(goal, lambda: next(filter(None, (self._by(o, goal) for o in _OUTPUTS)), ()))
 
     def _by(self, name: str, goal: ClassGoal) -> tuple[Searched, ...]:
@@ -153,7 +153,7 @@ class Classes:
         return its if self._agree(its, rows, goal) else ()
 
     def _agree(self, searched: Sequence[Searched], rows: Floats, goal: ClassGoal) -> bool:
-        """Return whether the signs of what is searched say the class that the model predicts, but for ties."""
+        """Return whether signs of what is searched say the class that the model predicts, but for ties."""
         values = np.min([its.bounds.values(rows) for its in searched], axis=0)
         apart = np.abs(values) > crossing_of(searched[0]).threshold
         return bool(((values < 0.0) == goal.reached(self(rows)))[apart].all())

@@ -119,7 +119,7 @@ def changed_columns(new: Floats, row: Floats) -> tuple[int, ...]:
 def nearest_rows(
     rows: Floats, row: Floats, costs: Floats, enough: Enough, count: int
 ) -> list[SmallestChange]:
-    """Return so many different rows of possible ones, (m, columns), for which ``costs`` (m,) are least."""
+    """Return up to ``count`` different rows of possible ones, (m, columns), the cheapest first."""
     enough_ones = np.flatnonzero(enough(rows)) if len(rows) else np.zeros(0, dtype=np.int64)
     chosen: list[SmallestChange] = []
     for i in enough_ones[np.argsort(costs[enough_ones], kind="stable")].tolist():
@@ -193,22 +193,20 @@ def fewest_changes(
     values: Box,
     crossing: Crossing | None,
     reaches: Reaches,
-    *,
-    related: bool = False,
 ) -> SmallestChange:
     """Search for a row beyond the threshold that differs from a row, which is not, in the fewest columns.
 
-    ``related`` says whether relations between columns refuse rows, too, whatever their answers are.
+    ``reaches`` decides by the model's answer alone: rows of the same answers are alike to the search.
     """
     if crossing is None:
         return NO_CHANGE
     free = [j for j, column in enumerate(values) if column.size > 1]
-    limit = Limit(crossing.threshold, reaches, np.inf if related else crossing.blur)
+    limit = Limit(crossing.threshold, reaches, crossing.blur)
     search = _Search(searched.bounds, row, values, crossing.sign, limit)
     end = search(free)
     if end.row is None and end.value >= limit.below:
         return NO_CHANGE
-    if search.is_by_column and not related:
+    if search.is_by_column:
         return search.greedy(free, "", 1)
     reason, low = "", 1
     for size in range(1, len(free) + 1):

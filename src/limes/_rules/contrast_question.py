@@ -1,8 +1,8 @@
 """The question that a contrast answers: which goal, what may change, what is minimised, how many answers.
 
-Several answers change different sets of columns: none changes all columns of an earlier one. So at least one
-column of each earlier answer stays, and the next answer is the best one over all smallest sets of columns that
-have one of each (they hit all earlier answers): these columns are fixed, and the search is the same.
+Several answers change different sets of columns: none changes all columns of an earlier one. So at least
+one column of each earlier answer stays, and the next answer is the best one over all smallest sets of columns
+that have one of each (they hit all earlier answers): these columns are fixed, and the search is the same.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from limes._rules.contrast import (
     verdict,
 )
 from limes._rules.domain import Domain
-from limes._rules.least_cost import NODES, ROUNDING, Priced, cheapest_change
+from limes._rules.least_cost import NODES, SAME_COST, Priced, cheapest_change
 from limes._rules.literals import SignRows
 from limes._rules.model import Ask, ModelReading
 from limes.exceptions import InputError
@@ -235,7 +235,7 @@ class ContrastQuestion:
         self._answers: dict[frozenset[int], SmallestChange] = {}
 
     def contrasts(self, count: int, ask: Ask, **facts: Any) -> tuple[Contrast, ...]:
-        """Return the best answer, or so many, each without all columns of an earlier one."""
+        """Return up to ``count`` answers, the best first, each without all columns of an earlier one."""
         return tuple(self._contrast(its, ask, i, facts) for i, its in enumerate(self._solved_all(count)))
 
     def _solved_all(self, count: int) -> list[SmallestChange]:
@@ -248,9 +248,9 @@ class ContrastQuestion:
             return nearest_rows(table, row, self._rows.distances(table, row) @ self._weights, enough, count)
         answers: list[SmallestChange] = []
         while len(answers) < count:
-            left = hitting_sets([one.columns for one in answers])
-            best = best_of([self._best(its) for its in left[:_MOST_FIXED]])
-            if len(left) > _MOST_FIXED:
+            still = hitting_sets([one.columns for one in answers])
+            best = best_of([self._best(its) for its in still[:_MOST_FIXED]])
+            if len(still) > _MOST_FIXED:
                 reason = "there are too many sets of columns that may stay to try all"
                 best = replace(best, reason=reason, low=0.0)
             if answers and best.row is None:
@@ -285,9 +285,9 @@ class ContrastQuestion:
 
     def _searched(self, searched: Searched, crossing: Crossing | None, priced: Priced) -> SmallestChange:
         reaches = verdict(self._row, self._beyond.enough, self._obeys)
-        if self._wanted.minimize == "cost":
+        if self._wanted.minimize == "cost" or self._related:  # relations part rows of the same answers
             return cheapest_change(searched, priced, crossing, reaches, self._obeys)
-        fewest = fewest_changes(searched, self._row, priced.values, crossing, reaches, related=self._related)
+        fewest = fewest_changes(searched, self._row, priced.values, crossing, reaches)
         if not fewest.reason:
             return fewest
         # a change of a column costs 1: bounds of the cost exclude what sets of columns do not
@@ -358,7 +358,7 @@ def best_of(answers: Sequence[SmallestChange]) -> SmallestChange:
     if best.row is None:
         reasons = [one.reason for one in answers if one.reason]
         return SmallestChange((), None, reasons[0], np.inf, low) if reasons else NO_CHANGE
-    if low >= best.size * (1.0 - ROUNDING):
+    if low >= best.size * (1.0 - SAME_COST):
         return replace(best, low=best.size, reason="")
     return replace(best, low=low, reason=next(one.reason for one in answers if one.low == low))
 

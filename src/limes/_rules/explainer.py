@@ -486,10 +486,10 @@ class SparseExplainer(Described):
     ) -> Contrast:
         """Find the best change of one row that takes the prediction beyond a threshold, or to another class.
 
-        By default the fewest columns change. They take values of the background. Of models that are read it is
-        proved by bounds that no change is better, where the search is not too long, else the contrast states a
-        lower bound and the gap; of others it is the best of ``fresh`` rows drawn around the row. With a
-        ``domain`` of the explainer the changed row obeys its relations, and its fixed columns stay.
+        By default the fewest columns change. They take values of the background. Of models that are read it
+        is proved by bounds that no change is better, where the search is not too long, else the contrast
+        states a lower bound and the gap; of others it is the best of ``fresh`` rows drawn around the row.
+        With a ``domain`` of the explainer the changed row obeys its relations, and its fixed columns stay.
 
         Parameters
         ----------
@@ -501,8 +501,8 @@ class SparseExplainer(Described):
             Without a threshold, the class that the model is to predict, by its label. None: any other class
             than the one it predicts, by its own ``predict``.
         minimize
-            "columns": how many columns change. "cost": what they cost, the sum of cost times change, in units of
-            each column's standard deviation in the background (of a category, or of a missing value: any
+            "columns": how many columns change. "cost": the sum of their costs times their changes, in units
+            of each column's standard deviation in the background (of a category, or of a missing value: any
             change is 1).
         costs
             For "cost", and for rows: what a unit of each column costs, by name; 1 by default.

@@ -1,14 +1,15 @@
 r"""The cheapest change of a row that takes a prediction beyond a threshold, with a proof or the gap.
 
-A change costs what its columns cost, Σ_j c_j(x'_j): the cheapest row of a box takes the cheapest value of each
-column, so that a box has a least cost as it has a least answer. Boxes are searched in the order of their
+A change costs what its columns cost, Σ_j c_j(x'_j): the cheapest row of a box takes the cheapest value of
+each column, so that a box has a least cost as it has a least answer. Boxes are searched in the order of their
 least cost. One whose bound is not below the threshold is dropped, and so are values that alone cost more than
 the cheapest change seen. The first box whose cheapest row is beyond the threshold has the optimum; where the
 search stops before, the least cost of the boxes that are left is a lower bound.
 
-Of a sum Σ_j f_j(x_j) each column's values are choices of a cost and an effect, one a column (a multiple-choice
-knapsack): partial choices are extended column by column. Those that another one betters in both, and those
-whose cost with the linear relaxation of the columns that are left exceeds the best choice, are dropped.
+Of a sum Σ_j f_j(x_j) each column's values are choices of a cost and an effect, one a column (a
+multiple-choice knapsack): partial choices are extended column by column. Those that another one betters in
+both, and those whose cost with the linear relaxation of the columns that are left exceeds the best choice,
+are dropped.
 
 References
 ----------
@@ -31,7 +32,7 @@ from limes._rules.bounds import Bounds, Box, Crossing, Limit, Range, Searched
 from limes._rules.contrast import CUT_SHORT, NO_CHANGE, Obeys, Reaches, SmallestChange, changed_columns
 
 # Boxes that the search cuts at most, unless the user says another number
-NODES = 2000
+NODES = 5000
 # Partial choices of a sum's columns that are kept, and extended at a time
 _MOST_CHOICES, _AT_A_TIME = 20_000, 2_000_000
 # Choices of a sum that the model is asked about, the cheapest first
@@ -39,7 +40,7 @@ _ASKED_ABOUT = 50
 # Values of a column that a descent tries, passes over all columns, and rows of the background it starts from
 _TRIED, _PASSES, _STARTS = 64, 20, 4
 # Costs are equal up to rounding
-ROUNDING = 1e-12
+SAME_COST = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +101,7 @@ def _of_choice(choice: Choices, priced: Priced, reaches: Reaches, obeys: Obeys) 
         if not obeys(row[None, :])[0]:
             return None
         if reaches(row):
-            is_first = i == 0 and choice.low >= cost * (1.0 - ROUNDING)
+            is_first = i == 0 and choice.low >= cost * (1.0 - SAME_COST)
             reason = "" if is_first else CUT_SHORT if i == 0 else "other changes come within a rounding"
             low = cost if is_first else choice.low
             return SmallestChange(changed_columns(row, priced.row), row, reason, cost, low)
@@ -146,7 +147,7 @@ class _Cheapest:
         pending = [(max(low, self._cost(whole)), next(number), whole)]
         while pending:
             cost, _, part = heappop(pending)
-            if cost >= self.cost * (1.0 - ROUNDING):
+            if cost >= self.cost * (1.0 - SAME_COST):
                 return self._result(self.cost)
             if not part.is_tried and self._try(self._row(part.cheapest)):
                 return self._result(self.cost)
@@ -162,7 +163,7 @@ class _Cheapest:
     def _result(self, low: float) -> SmallestChange:
         if self.best is None:
             return NO_CHANGE if low == np.inf else SmallestChange((), None, CUT_SHORT, np.inf, low)
-        is_proved = low >= self.cost * (1.0 - ROUNDING)
+        is_proved = low >= self.cost * (1.0 - SAME_COST)
         columns = changed_columns(self.best, self.priced.row)
         reason = "" if is_proved else CUT_SHORT
         return SmallestChange(columns, self.best, reason, self.cost, self.cost if is_proved else low)
@@ -292,7 +293,7 @@ class _Cheapest:
             gained = value - self.sign * self.bounds.values(rows)
             needed = value - self.limit.below
             useful = np.minimum(gained, needed) if needed > 0 else gained
-            rate = np.where(gained > 0, useful / np.maximum(more, ROUNDING), -np.inf)
+            rate = np.where(gained > 0, useful / np.maximum(more, SAME_COST), -np.inf)
             best = int(np.argmax(rate))
             if not rate[best] > 0:
                 return []
@@ -303,7 +304,7 @@ class _Cheapest:
 
 
 def _some(places: Ints) -> Ints:
-    """Return at most so many of some places, the first and the last among them."""
+    """Return some of some places, the first and the last among them."""
     if places.size <= _TRIED:
         return places
     return np.asarray(places[np.linspace(0, places.size - 1, _TRIED).astype(np.int64)])
@@ -341,7 +342,7 @@ def cheapest_choice(effects: Sequence[Floats], costs: Sequence[Floats], room: fl
             cost = total[start : start + each, None] + costs[j][its]
             effect = sums[start : start + each, None] + effects[j][its]
             bound = cost + rest.cost(k + 1, effect, room)
-            parent, step = np.nonzero(bound <= best * (1.0 + ROUNDING))
+            parent, step = np.nonzero(bound <= best * (1.0 + SAME_COST))
             parts.append(
                 (cost[parent, step], effect[parent, step], bound[parent, step], start + parent, step)
             )
@@ -376,15 +377,13 @@ class _Relaxed:
     def __init__(self, columns: Sequence[tuple[Floats, Floats]]) -> None:
         self._lines = []
         base_cost = base_effect = 0.0
-        steps = np.zeros((0, 2))  # of cost and effect, the most effective ones first
+        steps = np.zeros((0, 3))  # cost, fall of the effect and its rate, the largest rates first
         self._lines.append((base_cost, base_effect, np.zeros(1), np.zeros(1)))
         for cost, effect in reversed(columns):
             base_cost, base_effect = base_cost + float(cost[0]), base_effect + float(effect[0])
             steps = np.concatenate([steps, _hull_steps(cost, effect)])
-            steps = steps[
-                np.argsort(-steps[:, 1] / np.maximum(steps[:, 0], np.finfo(float).tiny), kind="stable")
-            ]
-            ends = np.concatenate([np.zeros((1, 2)), np.cumsum(steps, axis=0)])
+            steps = steps[np.argsort(-steps[:, 2], kind="stable")]
+            ends = np.concatenate([np.zeros((1, 2)), np.cumsum(steps[:, :2], axis=0)])
             self._lines.append((base_cost, base_effect, ends[:, 1], ends[:, 0]))
         self._lines.reverse()
 
@@ -393,7 +392,7 @@ class _Relaxed:
         base_cost, base_effect, lowered, costs = self._lines[k]
         needed = effect + base_effect - room
         # roundings of sums must not exclude a choice that just does
-        slack = ROUNDING * (abs(room) + np.abs(effect) + abs(base_effect) + lowered[-1])
+        slack = SAME_COST * (abs(room) + np.abs(effect) + abs(base_effect) + lowered[-1])
         return np.where(
             needed > lowered[-1] + slack, np.inf, base_cost + np.interp(needed - slack, lowered, costs)
         )
@@ -406,13 +405,16 @@ class _Relaxed:
 
 
 def _hull_steps(cost: Floats, effect: Floats) -> Floats:
-    """Return the steps (cost, fall of the effect) of the lower convex hull of a front."""
+    """Return the steps (cost, fall of the effect, rate) of the lower convex hull of a front."""
     hull: list[int] = []
     for i in range(cost.size):
         while len(hull) > 1 and _is_above(cost, effect, hull[-2], hull[-1], i):
             hull.pop()
         hull.append(i)
-    return np.column_stack([np.diff(cost[hull]), -np.diff(effect[hull])])
+    more, fall = np.diff(cost[hull]), -np.diff(effect[hull])
+    # rates fall along a hull; where roundings differ, the order of a column's steps stays
+    rates = np.minimum.accumulate(fall / np.maximum(more, np.finfo(float).tiny))
+    return np.column_stack([more, fall, rates])
 
 
 def _is_above(cost: Floats, effect: Floats, a: int, b: int, c: int) -> bool:
