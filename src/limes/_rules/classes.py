@@ -149,7 +149,8 @@ class Classes:
             return ()
         if goal.to is not None and len(bounded) > 1:
             bounded = (LargestBounds(bounded),)
-        its = tuple(Searched(part, None, tolerance, size) for part in bounded)
+        # a difference has the roundings of two margins
+        its = tuple(Searched(part, None, 2.0 * tolerance, size) for part in bounded)
         return its if self._agree(its, rows, goal) else ()
 
     def _agree(self, searched: Sequence[Searched], rows: Floats, goal: ClassGoal) -> bool:
@@ -161,4 +162,4 @@ class Classes:
 
 def crossing_of(its: Searched) -> Crossing:
     """Return the goal on what is searched: below 0, or so close to it that rounding may decide."""
-    return Crossing(1.0, 2.0 * its.tolerance * its.size, np.inf)
+    return Crossing(1.0, its.tolerance * its.size, np.inf)

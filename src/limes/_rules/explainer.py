@@ -118,7 +118,8 @@ class SparseExplainer(Described):
         For "certain": "values" (a fact is the row's own value of a column) or "literals" (that it lies in
         the bin or level of ``literals``). None: "literals" if they are passed, else "values".
     threshold
-        For "class" and "certain": the number between the classes; 0.5 for probabilities, 0 for margins.
+        For "class" and "certain": the number between the classes; 0.5 for probabilities, 0 for margins. For
+        "certain" also "class": that the model predicts the row's class, of any number of classes.
     spread
         σ ≥ 0; the larger, the closer to the instance.
     intercept
@@ -238,7 +239,7 @@ class SparseExplainer(Described):
         *,
         k: int | str | None = None,
         objective: str | None = None,
-        threshold: float | None = None,
+        threshold: float | str | None = None,
         intercept: bool = True,
         box: float | None = None,
         spread: float = 1.0,
@@ -319,8 +320,7 @@ class SparseExplainer(Described):
         self._question: Question | None = None
         if is_certain:
             check_size("time_limit", TIME_LIMIT if time_limit is None else time_limit)
-            between = None if threshold is None else as_number(threshold)
-            claim = claim_of(self._output, between, largest, len(getattr(model, "classes_", ())))
+            claim = claim_of(self._output, threshold, largest, len(getattr(model, "classes_", ())))
             seconds = TIME_LIMIT if time_limit is None else float(time_limit)
             self._question = Question(self._rows, domain, fact_kind, claim, seconds)
         elif self._config.is_to_hold:
@@ -348,7 +348,7 @@ class SparseExplainer(Described):
             "seed": self._config.seed,
         }
 
-    def _holding(self, threshold: float | None) -> SparseConfig:
+    def _holding(self, threshold: float | str | None) -> SparseConfig:
         """Return the options of a rule that is to hold."""
         config, method = self._config, self._output.method
         if config.solver != "projection" or not config.intercept:
