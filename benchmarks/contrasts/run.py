@@ -25,7 +25,7 @@ from benchmarks.certain.run import Case, cases_of
 from benchmarks.progress import say
 from benchmarks.speed.run import machine
 
-ROWS, ANSWERS, OF_SEVERAL = 30, 3, 10
+ROWS, ANSWERS, OF_SEVERAL = 30, 3, 5
 # Rows that the optimiser asks each model about for each row, and in one generation
 SEARCHED, GENERATION = 20_000, 2000
 # Instances that are enumerated, levels of their columns, and how many columns

@@ -193,9 +193,12 @@ def fewest_changes(
     values: Box,
     crossing: Crossing | None,
     reaches: Reaches,
+    *,
+    at_most: float = np.inf,
 ) -> SmallestChange:
     """Search for a row beyond the threshold that differs from a row, which is not, in the fewest columns.
 
+    The search ends where ``at_most`` columns or more have to change.
     ``reaches`` decides by the model's answer alone: rows of the same answers are alike to the search.
     """
     if crossing is None:
@@ -211,6 +214,8 @@ def fewest_changes(
     reason, low = "", 1
     for size in range(1, len(free) + 1):
         low = low if reason else size
+        if low >= at_most:
+            return SmallestChange((), None, CUT_SHORT, np.inf, low)
         if comb(len(free), size) > _MOST_SETS:
             return search.greedy(free, f"there are too many sets of {size} columns to try all", low)
         cut_short = reason

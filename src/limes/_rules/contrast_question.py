@@ -249,7 +249,7 @@ class ContrastQuestion:
         answers: list[SmallestChange] = []
         while len(answers) < count:
             still = hitting_sets([one.columns for one in answers])
-            best = best_of([self._best(its) for its in still[:_MOST_FIXED]])
+            best = self._best_of(still[:_MOST_FIXED])
             if len(still) > _MOST_FIXED:
                 reason = "there are too many sets of columns that may stay to try all"
                 best = replace(best, reason=reason, low=0.0)
@@ -260,22 +260,34 @@ class ContrastQuestion:
                 break
         return answers
 
-    def _best(self, still: frozenset[int]) -> SmallestChange:
-        """Return the best answer that leaves some columns as they are."""
-        if still not in self._answers:
-            self._answers[still] = self._solved(still)
-        return self._answers[still]
+    def _best_of(self, sets: Sequence[frozenset[int]]) -> SmallestChange:
+        """Return the best answer over sets of columns that stay; a search ends where it can be none."""
+        answers: list[SmallestChange] = []
+        for still in sets:
+            at_most = min((one.size for one in answers), default=np.inf)
+            answers.append(self._best(still, at_most))
+        return best_of(answers)
 
-    def _solved(self, still: frozenset[int]) -> SmallestChange:
+    def _best(self, still: frozenset[int], at_most: float) -> SmallestChange:
+        """Return the best answer that leaves some columns, or that none is below ``at_most``."""
+        for columns, answer in self._answers.items():
+            # what is best with fewer columns fixed is best, if it leaves the others
+            is_same = columns == still or (columns < still and still.isdisjoint(answer.columns))
+            if is_same and (not answer.reason or answer.low >= at_most or answer.row is not None):
+                return answer
+        self._answers[still] = answer = self._solved(still, at_most)
+        return answer
+
+    def _solved(self, still: frozenset[int], at_most: float) -> SmallestChange:
         row, beyond = self._row, self._beyond
         values = freed(self._values, row, set(range(row.size)) - still)
         unit = self._wanted.minimize == "columns"
-        priced = self._priced(values, unit=unit)
+        priced = self._priced(values, unit=unit, at_most=at_most)
         if not beyond.searched:
             best = self._among_drawn(priced, "the model has no bounds that are read")
         else:
             best = best_of([self._searched(*its, priced) for its in beyond.searched])
-            if best.row is None and best.reason:
+            if best.row is None and best.reason and best.low < at_most:
                 low = best.low
                 best = replace(self._among_drawn(priced, "the search by bounds was cut short"), low=low)
         if best.row is None or not (unit or best.reason):
@@ -287,8 +299,8 @@ class ContrastQuestion:
         reaches = verdict(self._row, self._beyond.enough, self._obeys)
         if self._wanted.minimize == "cost" or self._related:  # relations part rows of the same answers
             return cheapest_change(searched, priced, crossing, reaches, self._obeys)
-        fewest = fewest_changes(searched, self._row, priced.values, crossing, reaches)
-        if not fewest.reason:
+        fewest = fewest_changes(searched, self._row, priced.values, crossing, reaches, at_most=priced.at_most)
+        if not fewest.reason or fewest.low >= priced.at_most:
             return fewest
         # a change of a column costs 1: bounds of the cost exclude what sets of columns do not
         other = cheapest_change(searched, priced, crossing, reaches, self._obeys)
@@ -296,7 +308,7 @@ class ContrastQuestion:
         best = fewest if fewest.size <= other.size else other
         return replace(best, low=low, reason="" if low >= best.size else best.reason or fewest.reason)
 
-    def _priced(self, values: Box, *, unit: bool) -> Priced:
+    def _priced(self, values: Box, *, unit: bool, at_most: float) -> Priced:
         costs = []
         for j, its in enumerate(values):
             rows = np.tile(self._row, (its.size, 1))
@@ -305,7 +317,7 @@ class ContrastQuestion:
             costs.append(apart[:, j] * (1.0 if unit else self._weights[j]))
         table = self._rows.some_background()
         table = self._possible(table, values) if len(table) else np.zeros((0, self._row.size))
-        return Priced(self._row, values, tuple(costs), table, self._wanted.nodes)
+        return Priced(self._row, values, tuple(costs), table, self._wanted.nodes, at_most)
 
     def _among_drawn(self, priced: Priced, why: str) -> SmallestChange:
         rows = self._possible(self._drawn(), priced.values)

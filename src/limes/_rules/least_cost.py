@@ -52,6 +52,7 @@ class Priced:
     costs: Box  # of each value
     table: Floats  # rows, (n, d), from which a descent may start
     nodes: int
+    at_most: float = np.inf  # a change that costs as much is of no use
 
     def cost(self, row: Floats) -> float:
         """Return the cost of a row of listed values."""
@@ -151,7 +152,7 @@ class _Cheapest:
                 return self._result(self.cost)
             if not part.is_tried and self._try(self._row(part.cheapest)):
                 return self._result(self.cost)
-            if cut >= self.priced.nodes:
+            if cut >= self.priced.nodes or cost >= self.priced.at_most:
                 return self._result(cost)
             cut += 1
             for first, last in self._halves(part):
