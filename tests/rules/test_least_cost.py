@@ -8,7 +8,11 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.optimize import LinearConstraint, milp
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_diabetes
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     GradientBoostingClassifier,
@@ -21,12 +25,14 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRe
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeClassifier
 
 import limes
 from effort import repeats
+from internals import cheapest_choice, hitting_sets
+from limes.exceptions import InputError, UnknownOptionError
 
 SEEDS = range(repeats(20, 3))
 REGRESSORS = {
@@ -272,6 +278,156 @@ def test_several_answers_are_the_next_best_ones(kind, seed, minimize):
     assert contrasts[0] == explainer.contrast(row[None, :], below=at, minimize=minimize)
     if len(contrasts) < 4 and contrasts[-1].changes:
         assert np.isinf(grid.best(enough, sizes, earlier))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("minimize", ["columns", "cost"])
+def test_disjoint_answers_share_no_column(seed, minimize):
+    rng = np.random.default_rng([seed, 4])
+    x = table(rng)
+    model = REGRESSORS["forest"]().fit(x, score_of(x, rng))
+    row, grid = x[0], Grid(x, x[0])
+    answers = model.predict(grid.rows)
+    at = float(model.predict(row[None, :])[0]) - 0.3
+    enough, sizes = answers < at, grid.counts if minimize == "columns" else grid.costs
+    explainer = limes.SparseExplainer(model, literals=limes.Literals.fit(x), k=1)
+    used = []
+    for contrast in explainer.contrasts(row[None, :], 4, disjoint=True, below=at, minimize=minimize):
+        check(contrast, grid, enough, row, sizes, [[j] for j in used])
+        used += columns_of(contrast)
+    assert len(used) == len({*used})
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_choices_of_a_sum_are_those_of_the_enumeration(seed):
+    """Also where effects are ties, costs are 0, and values lie on a line."""
+    rng = np.random.default_rng([seed, 5])
+    for _ in range(40):
+        sizes = rng.integers(1, 6, int(rng.integers(1, 6)))
+        costs = [np.append(0.0, rng.integers(0, 4, n - 1)) * 0.3 for n in sizes]
+        effects = [np.round(rng.normal(size=n), int(rng.integers(0, 3))) for n in sizes]
+        if rng.random() < 0.5:
+            effects = [-1.7 * c for c in costs]
+        room = float(rng.normal() * 2.0)
+        total = np.array([sum(its) for its in product(*costs)])
+        effect = np.array([sum(its) for its in product(*effects)])
+        if (np.abs(effect - room) < 1e-9).any():
+            continue
+        best = total[effect < room].min(initial=np.inf)
+        choice = cheapest_choice(effects, costs, room)
+        if choice is None:
+            assert np.isinf(best)
+            continue
+        assert choice.costs[0] == pytest.approx(best, abs=1e-12)
+        assert choice.low <= best + 1e-12
+        (places,) = choice.places[:1]
+        assert sum(e[i] for e, i in zip(effects, places, strict=True)) < room
+
+
+def test_the_cheapest_change_of_a_linear_model_is_that_of_an_integer_program():
+    x, y = load_diabetes(return_X_y=True)
+    model = LinearRegression().fit(x, y)
+    explainer = limes.SparseExplainer(model, literals=limes.Literals.fit(x), k=1)
+    for i in (3, 7, 200):
+        row, at = x[i], float(model.predict(x[[i]])[0]) - 60.0
+        contrast = explainer.contrast(x[[i]], below=at, minimize="cost")
+        values = [np.unique(x[:, j]) for j in range(10)]
+        cost = np.concatenate([np.abs(v - row[j]) / x[:, j].std() for j, v in enumerate(values)])
+        effect = np.concatenate([model.coef_[j] * v for j, v in enumerate(values)])
+        one = np.repeat(np.eye(10), [v.size for v in values], axis=1)
+        limits = [LinearConstraint(one, 1.0, 1.0), LinearConstraint(effect, -np.inf, at - model.intercept_)]
+        solved = milp(cost, integrality=np.ones(cost.size), constraints=limits, bounds=(0, 1))
+        assert contrast.objective == pytest.approx(solved.fun, rel=1e-4)
+        assert contrast.lower_bound <= contrast.objective
+        assert contrast.gap < 1e-3
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_smallest_sets_that_hit_all(seed):
+    rng = np.random.default_rng(seed)
+    sets = [rng.choice(5, int(rng.integers(1, 4)), replace=False).tolist() for _ in range(3)]
+    hitting = [
+        frozenset(np.flatnonzero(chosen).tolist())
+        for chosen in product([False, True], repeat=5)
+        if all(any(chosen[j] for j in its) for its in sets)
+    ]
+    smallest = {its for its in hitting if not any(other < its for other in hitting)}
+    assert {*hitting_sets(sets)} == smallest
+
+
+def test_a_model_without_bounds_has_no_proof():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 4))
+    model = lambda v: np.tanh(v[:, 0]) + 0.1 * np.sin(v[:, 1] * v[:, 2])  # noqa: E731
+    explainer = limes.SparseExplainer(model, literals=limes.Literals.fit(x), k=1)
+    row = x[[int(np.argmax(x[:, 0]))]]
+    contrast = explainer.contrast(row, below=0.0, minimize="cost")
+    assert contrast.reached
+    assert contrast.new_prediction < 0.0
+    assert (contrast.proved, contrast.gap) == (False, 1.0)
+    assert "Not proved to be the cheapest change" in " ".join(str(contrast).split())
+    assert contrast == explainer.contrast(row, below=0.0, minimize="cost")
+
+
+def test_the_nearest_rows_of_a_table_are_rows_of_it():
+    rng = np.random.default_rng(1)
+    x = table(rng)
+    model = RandomForestClassifier(8, max_depth=5, random_state=0).fit(x, score_of(x, rng) > 0)
+    row = x[3]
+    explainer = limes.SparseExplainer(model, literals=limes.Literals.fit(x), k=1, fixed=["x4"])
+    contrasts = explainer.contrasts(row[None, :], 3, among="rows")
+    others = x[(model.predict(x) != model.predict(row[None, :])[0]) & (x[:, 4] == row[4])]
+    costs = np.abs(np.unique(others, axis=0) - row) @ (1.0 / x.std(axis=0))
+    assert [one.objective for one in contrasts] == pytest.approx(np.sort(costs)[:3])
+    for one in contrasts:
+        assert one.proved
+        assert (x == changed_row(one, row)).all(axis=1).any()
+        assert "need not be a plausible one" not in str(one)
+
+
+def test_texts_and_missing_values_are_changed_as_the_table_has_them():
+    rng = np.random.default_rng(2)
+    x = pd.DataFrame(
+        {
+            "city": rng.choice(["Ulm", "Bonn", "Köln"], 200),
+            "income": np.where(rng.random(200) < 0.1, np.nan, rng.integers(1, 9, 200)),
+        }
+    )
+    y = (x["income"].fillna(0) + 3 * (x["city"] == "Bonn") + rng.normal(size=200)) > 5
+    encoder = make_column_transformer((OneHotEncoder(sparse_output=False), ["city"]), remainder="passthrough")
+    model = make_pipeline(encoder, HistGradientBoostingClassifier(max_iter=15)).fit(x, y)
+    explainer = limes.SparseExplainer(model, literals=limes.Literals.fit(x), k=1)
+    for i in range(6):
+        contrast = explainer.contrast(x.iloc[[i]], minimize="cost", costs={"city": 0.5})
+        new = x.iloc[[i]].assign(**{change.feature: change.new_value for change in contrast.changes})
+        assert str(model.predict(new)[0]) == contrast.new_label != contrast.label
+        assert contrast.proved
+
+
+def test_wrong_questions_about_costs_and_classes_are_refused():
+    x = np.arange(12.0).reshape(6, 2)
+    literals = limes.Literals.fit(x)
+    model = LogisticRegression().fit(x, ["a", "a", "a", "b", "b", "b"])
+    explainer = limes.SparseExplainer(model, literals=literals, k=1)
+    for match, options in (
+        ("one goal", {"to": "b", "below": 0.5}),
+        ("is no class of the model", {"to": "c"}),
+        ("minimize='price'", {"minimize": "price"}),
+        ("costs= goes with", {"costs": {"x0": 2.0}}),
+        ("costs\\['x0'\\]", {"costs": {"x0": -2.0}, "minimize": "cost"}),
+        ("which is no column", {"costs": {"x9": 2.0}, "minimize": "cost"}),
+        ("nodes", {"nodes": 0}),
+        ("directions must be", {"directions": "up"}),
+        ("fixed must be a list", {"fixed": "x0"}),
+    ):
+        with pytest.raises(InputError, match=match):
+            explainer.contrast(x[:1], **options)
+    with pytest.raises(UnknownOptionError, match="did you mean 'minimize'"):
+        explainer.contrasts(x[:1], minimise="cost")
+    with pytest.raises(InputError, match="which is no column"):
+        limes.SparseExplainer(model, literals=literals, k=1, fixed=["age"])
+    with pytest.raises(InputError, match="sideways"):
+        limes.SparseExplainer(model, literals=literals, k=1, directions={"x0": "sideways"})
 
 
 @pytest.mark.parametrize("kind", ["linear", "forest"])

@@ -368,8 +368,8 @@ class Contrast(Printable):
         What the predictions are: "probability", which sentences state in percent, or "prediction".
     among
         "values": columns change one by one. "rows": the changed row is a row of the background.
-    earlier
-        How many earlier answers it differs from: it leaves a column of each of them as it is.
+    earlier, disjoint
+        How many earlier answers it differs from: it leaves a column of each of them as it is, or all columns.
     constraints
         Which columns may not change, or only in one direction, and relations of the domain, in words.
 
@@ -406,6 +406,7 @@ class Contrast(Printable):
     lower_bound: float = 0.0
     among: str = "values"
     earlier: int = 0
+    disjoint: bool = False
     constraints: tuple[str, ...] = ()
     label: str = ""
     new_label: str = ""
@@ -449,7 +450,9 @@ class Contrast(Printable):
         what = "the fewest columns" if self.minimizes == "columns" else "the cheapest change"
         if self.earlier:
             others = "the earlier answer" if self.earlier == 1 else "each earlier answer"
-            what += f" that leave{'' if self.minimizes == 'columns' else 's'} a column of {others} as it is"
+            kept = "all columns" if self.disjoint else "a column"
+            what += f" that leave{'' if self.minimizes == 'columns' else 's'} {kept} of {others} as "
+            what += "they are" if self.disjoint else "it is"
         if not self.proved:
             return (f"Not proved to be {what}: {self.reason}{self._gap()}.",)
         if self.minimizes == "columns":

@@ -106,6 +106,7 @@ class ContrastRequest:
     directions: Mapping[Any, str] | None = None
     among: str = "values"
     nodes: int = NODES
+    disjoint: bool = False  # whether several answers share no column
 
     def __post_init__(self) -> None:
         check_choice("among", self.among, ("values", "rows"))
@@ -248,7 +249,10 @@ class ContrastQuestion:
             return nearest_rows(table, row, self._rows.distances(table, row) @ self._weights, enough, count)
         answers: list[SmallestChange] = []
         while len(answers) < count:
-            still = hitting_sets([one.columns for one in answers])
+            changed = [one.columns for one in answers]
+            still = hitting_sets(changed)
+            if self._wanted.disjoint:
+                still = [frozenset(j for its in changed for j in its)]
             best = self._best_of(still[:_MOST_FIXED])
             if len(still) > _MOST_FIXED:
                 reason = "there are too many sets of columns that may stay to try all"
@@ -358,6 +362,7 @@ class ContrastQuestion:
             lower_bound=min(change.low, change.size),
             among=wanted.among,
             earlier=earlier,
+            disjoint=wanted.disjoint,
             constraints=self._constraints,
             **self._beyond.facts(both),
             **facts,

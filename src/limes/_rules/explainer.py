@@ -544,10 +544,12 @@ class SparseExplainer(Described):
         )
         return self._contrasts(X, 1, request)[0]
 
-    def contrasts(self, X: Any, k: int = 3, **options: Unpack[ContrastOptions]) -> tuple[Contrast, ...]:
+    def contrasts(
+        self, X: Any, k: int = 3, *, disjoint: bool = False, **options: Unpack[ContrastOptions]
+    ) -> tuple[Contrast, ...]:
         """Find several changes of one row, the best first; none has all columns of an earlier one.
 
-        Each is the best of those that leave a column of every earlier answer as it is, with its own proof or
+        Each is the best of those that leave a column of every earlier answer as it is, with a proof or the
         gap. For rows they are the next nearest. There are fewer where no other is seen.
 
         Parameters
@@ -556,6 +558,8 @@ class SparseExplainer(Described):
             One row.
         k
             How many.
+        disjoint
+            Whether each leaves all columns of the earlier answers as they are, in the place of one.
         options
             As for ``contrast``.
 
@@ -567,7 +571,7 @@ class SparseExplainer(Described):
             If the model fails.
         """
         refuse_unknown({o: v for o, v in options.items() if o not in OPTIONS}, ContrastRequest)
-        return self._contrasts(X, check_count("k", k), ContrastRequest(**options))
+        return self._contrasts(X, check_count("k", k), ContrastRequest(disjoint=disjoint, **options))
 
     @one_blas_thread()
     def _contrasts(self, X: Any, count: int, request: ContrastRequest) -> tuple[Contrast, ...]:

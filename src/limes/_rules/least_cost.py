@@ -33,8 +33,10 @@ from limes._rules.contrast import CUT_SHORT, NO_CHANGE, Obeys, Reaches, Smallest
 
 # Boxes that the search cuts at most, unless the user says another number
 NODES = 5000
-# Partial choices of a sum's columns that are kept, and extended at a time
-_MOST_CHOICES, _AT_A_TIME = 20_000, 2_000_000
+# Partial choices of a sum's columns that are kept at first, later, and extended at a time
+_FEW_CHOICES, _MOST_CHOICES, _AT_A_TIME = 100, 2000, 1_000_000
+# Partial choices that are compared with each other
+_COMPARED = 100_000
 # Choices of a sum that the model is asked about, the cheapest first
 _ASKED_ABOUT = 50
 # Values of a column that a descent tries, passes over all columns, and rows of the background it starts from
@@ -326,17 +328,74 @@ class Choices:
 def cheapest_choice(effects: Sequence[Floats], costs: Sequence[Floats], room: float) -> Choices | None:
     """Choose a value a column so that effects add up to less than ``room``, and costs to the least.
 
-    None where no choice does.
+    None where no choice does. Few partial choices say what the best one costs at most, the relaxation's price
+    λ of an effect at least: a value whose c + λ e is above its column's least by more than the difference is
+    in no better choice.
     """
-    fronts = [_undominated(cost, effect) for cost, effect in zip(costs, effects, strict=True)]
-    order = sorted(range(len(fronts)), key=lambda j: -fronts[j].size)
-    rest = _Relaxed([(costs[j][fronts[j]], effects[j][fronts[j]]) for j in order])
-    best = rest.rounded(room)
+    places = [_undominated(cost, effect) for cost, effect in zip(costs, effects, strict=True)]
+    relaxed = _Relaxed([(c[its], e[its]) for c, e, its in zip(costs, effects, places, strict=True)])
+    best = relaxed.rounded(room)
     if best is None:
         return None
+    price = relaxed.price(room)
+    best = min(best, _one_column_more(effects, costs, places, room, price))
+    places = _of_use(effects, costs, places, room, price, best)
+    few = _extended(effects, costs, places, room, best, _FEW_CHOICES)
+    if few.costs.size == 0:  # by a rounding of what is just below the room
+        return few
+    best = min(best, float(few.costs[0]))
+    places = _of_use(effects, costs, places, room, price, best)
+    return _extended(effects, costs, places, room, best, _MOST_CHOICES)
+
+
+def _one_column_more(
+    effects: Sequence[Floats], costs: Sequence[Floats], places: Sequence[Ints], room: float, price: float
+) -> float:
+    """Return the least cost of each column's best value at a price, and what one column adds to be enough."""
+    chosen = np.array(
+        [its[np.argmin(c[its] + price * e[its])] for c, e, its in zip(costs, effects, places, strict=True)]
+    )
+    cost = np.array([c[i] for c, i in zip(costs, chosen, strict=True)])
+    effect = np.array([e[i] for e, i in zip(effects, chosen, strict=True)])
+    best = np.inf
+    for j, its in enumerate(places):
+        others = np.arange(len(places)) != j
+        (first,) = _first_below(effects[j][its], np.array([effect[others].sum()]), room)
+        if first < its.size:
+            best = min(best, float(cost[others].sum() + costs[j][its[first]]))
+    return best
+
+
+def _of_use(
+    effects: Sequence[Floats],
+    costs: Sequence[Floats],
+    places: Sequence[Ints],
+    room: float,
+    price: float,
+    best: float,
+) -> list[Ints]:
+    """Return the places of values that may be in a choice that costs at most ``best``."""
+    priced = [c[its] + price * e[its] for c, e, its in zip(costs, effects, places, strict=True)]
+    size = sum(float(np.abs(its).max()) for its in priced) + price * abs(room) + best
+    more = best - (sum(float(its.min()) for its in priced) - price * room) + SAME_COST * size
+    return [its[each <= each.min() + more] for its, each in zip(places, priced, strict=True)]
+
+
+def _extended(
+    effects: Sequence[Floats],
+    costs: Sequence[Floats],
+    fronts: Sequence[Ints],
+    room: float,
+    best: float,
+    most: int,
+) -> Choices:
+    """Extend partial choices column by column; ``most`` of them are kept, those of least bound."""
+    # the column of most values is last: what it has to add is then known, and no combination is listed
+    order = sorted(range(len(fronts)), key=lambda j: fronts[j].size)
+    rest = _Relaxed([(costs[j][fronts[j]], effects[j][fronts[j]]) for j in order])
     low, sums, total = np.inf, np.zeros(1), np.zeros(1)
     places = np.zeros((1, 0), dtype=np.int64)
-    for k, j in enumerate(order):
+    for k, j in enumerate(order[:-1]):
         its, parts = fronts[j], []
         each = max(1, _AT_A_TIME // its.size)
         for start in range(0, total.size, each):
@@ -344,24 +403,45 @@ def cheapest_choice(effects: Sequence[Floats], costs: Sequence[Floats], room: fl
             effect = sums[start : start + each, None] + effects[j][its]
             bound = cost + rest.cost(k + 1, effect, room)
             parent, step = np.nonzero(bound <= best * (1.0 + SAME_COST))
-            parts.append(
-                (cost[parent, step], effect[parent, step], bound[parent, step], start + parent, step)
-            )
-        cost, effect, bound, parent, step = (np.concatenate(each) for each in zip(*parts, strict=True))
+            chosen = (cost[parent, step], effect[parent, step], bound[parent, step])
+            parts.append((*chosen, start + parent, step))
+        cost, effect, bound, parent, step = (np.concatenate(some) for some in zip(*parts, strict=True))
+        if bound.size > _COMPARED:
+            part = np.argpartition(bound, _COMPARED)
+            low = min(low, float(bound[part[_COMPARED]]))
+            part = np.sort(part[:_COMPARED])
+            cost, effect, bound = cost[part], effect[part], bound[part]
+            parent, step = parent[part], step[part]
         kept = _undominated(cost, effect)
-        if kept.size > _MOST_CHOICES:
+        if kept.size > most:
             kept = kept[np.argsort(bound[kept], kind="stable")]
-            low = min(low, float(bound[kept[_MOST_CHOICES]]))
-            kept = kept[:_MOST_CHOICES]
+            low = min(low, float(bound[kept[most]]))
+            kept = kept[:most]
         total, sums = cost[kept], effect[kept]
         places = np.concatenate([places[parent[kept]], its[step[kept]][:, None]], axis=1)
-    enough = np.flatnonzero(sums < room)
-    enough = enough[np.argsort(total[enough], kind="stable")]
-    if not enough.size:
-        return None
-    in_order = np.empty((enough.size, len(fronts)), dtype=np.int64)
-    in_order[:, order] = places[enough]
-    return Choices(in_order, total[enough], min(low, float(total[enough[0]])))
+        if not kept.size:
+            break
+    else:
+        its = fronts[order[-1]]
+        last = _first_below(effects[order[-1]][its], sums, room)
+        reached = np.flatnonzero(last < its.size)
+        place = its[last[reached]]
+        total, places = total[reached] + costs[order[-1]][place], places[reached]
+        places = np.concatenate([places, place[:, None]], axis=1)
+    if not len(places) or places.shape[1] < len(order):
+        return Choices(np.zeros((0, len(fronts)), dtype=np.int64), np.zeros(0), 0.0)
+    cheapest = np.argsort(total, kind="stable")
+    in_order = np.empty((cheapest.size, len(fronts)), dtype=np.int64)
+    in_order[:, order] = places[cheapest]
+    return Choices(in_order, total[cheapest], min(low, float(total[cheapest[0]])))
+
+
+def _first_below(effects: Floats, sums: Floats, room: float) -> Ints:
+    """Return the first of falling effects with which each sum is below the room, or their number."""
+    first = np.searchsorted(-effects, sums - room, "right")
+    # the sum itself decides where roundings differ
+    is_above = (first < effects.size) & (sums + effects[np.minimum(first, effects.size - 1)] >= room)
+    return np.asarray(first + is_above)
 
 
 def _undominated(cost: Floats, effect: Floats) -> Ints:
@@ -397,6 +477,15 @@ class _Relaxed:
         return np.where(
             needed > lowered[-1] + slack, np.inf, base_cost + np.interp(needed - slack, lowered, costs)
         )
+
+    def price(self, room: float) -> float:
+        """Return what the relaxation of all columns pays for an effect of 1 at its end."""
+        _, base_effect, lowered, costs = self._lines[0]
+        place = int(np.searchsorted(lowered, base_effect - room, "right"))
+        if not 0 < place < lowered.size:
+            return 0.0
+        fall = max(float(lowered[place] - lowered[place - 1]), np.finfo(float).tiny)
+        return float(costs[place] - costs[place - 1]) / fall
 
     def rounded(self, room: float) -> float | None:
         """Return what the relaxation of all columns costs where its last step is whole; None without one."""
