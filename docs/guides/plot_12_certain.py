@@ -102,9 +102,15 @@ contrast = explainer.contrast(case)
 print(contrast)
 
 # %%
-# The cheapest change, in standard deviations of the columns (``costs=`` says otherwise), with a proof or the gap; and other ways, which share no column with it.
-for way in explainer.contrasts(case, 3, minimize="cost", disjoint=True):
-    print(way)
+# The cheapest change, in standard deviations of the columns (``costs=`` says otherwise), proved or with the gap:
+print(explainer.contrast(case, minimize="cost"))
+
+# %%
+# Other ways, each without all columns of an earlier one:
+for way in explainer.contrasts(case, 3):
+    print(
+        way.new_prediction, [change.feature for change in way.changes], "proved" if way.proved else way.reason
+    )
 
 # %%
 # The nearest applicant on the other side is a row of the table.

@@ -385,7 +385,7 @@ class Contrast(Printable):
 
     >>> from sklearn.linear_model import LogisticRegression
     >>> model = LogisticRegression().fit(X, [0, 0, 1, 1])
-    >>> explainer = limes.SparseExplainer(model, literals=limes.Literals.fit(X), fixed=["x1"])
+    >>> explainer = limes.SparseExplainer(model, literals=limes.Literals.fit(X), directions={"x1": "down"})
     >>> contrast = explainer.contrast([[3.0, 8.0]], minimize="cost")
     >>> contrast.label, contrast.new_label, contrast.proved, round(contrast.objective, 3)
     ('1', '0', True, 2.683)
