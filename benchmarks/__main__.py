@@ -36,6 +36,7 @@ PARTS = {
     "holding": ("cases",),
     "certain": ("cases",),
     "cover": ("cases",),
+    "contrasts": ("cases",),
     "fit": ("cases",),
     "diagnostics": (),
     "text": ("rounds", "seeds"),

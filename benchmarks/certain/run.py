@@ -65,7 +65,7 @@ class Case:
 def measure(cases: str = "") -> dict[str, Any]:
     """A line a model, and what enumeration says of small ones."""
     lines = []
-    for case in _cases(cases):
+    for case in cases_of(cases):
         say(f"certain facts: {case.table}, {case.name}")
         lines.append(_measured(case))
     say("certain facts: enumeration")
@@ -80,7 +80,7 @@ def measure(cases: str = "") -> dict[str, Any]:
     }
 
 
-def _cases(wanted: str) -> Iterator[Case]:
+def cases_of(wanted: str) -> Iterator[Case]:
     for (table, of_target), (name, model) in product(TABLES.items(), MODELS.items()):
         if wanted not in table:
             continue

@@ -68,7 +68,14 @@ print(domain)
 #
 # The fewest values of this case such that every row of the domain that shares them has the same decision, whatever its other columns are. The certificate says
 # that no fact can be dropped, and that no smaller set of facts is enough.
-explainer = limes.SparseExplainer(model, output="repaid", domain=domain, objective="certain")
+explainer = limes.SparseExplainer(
+    model,
+    output="repaid",
+    domain=domain,
+    objective="certain",
+    fixed=["age"],
+    directions={"late_payments": "up"},
+)
 facts = explainer(case, progress=False)
 print(facts)
 
@@ -89,12 +96,25 @@ print("rows with another decision:", int((model.predict(drawn) != model.predict(
 # A contrast that is possible
 # ---------------------------
 #
-# The fewest changes that turn the decision: the age cannot change, late payments of the past only become more, and the changed row obeys the domain.
-granted = model.predict_proba(case)[0, 1] >= 0.5
-side = {"below": 0.5} if granted else {"above": 0.5}
-contrast = explainer.contrast(case, **side, fixed=["age"], directions={"late_payments": "up"})
+# The fewest changes that turn the decision. The explainer has named, once, that the age cannot change and that late payments of the past only become more; the
+# changed row obeys the domain.
+contrast = explainer.contrast(case)
 print(contrast)
 
 # %%
-# The nearest applicant on the other side, in standard deviations of the columns, is a row of the table.
-print(explainer.contrast(case, **side, fixed=["age"], among="rows"))
+# The cheapest change, in standard deviations of the columns (``costs=`` says otherwise), proved or with the gap:
+print(explainer.contrast(case, minimize="cost"))
+
+# %%
+# Other ways, each without all columns of an earlier one:
+for way in explainer.contrasts(case, 3):
+    print(
+        way.new_prediction, [change.feature for change in way.changes], "proved" if way.proved else way.reason
+    )
+
+# %%
+# The nearest applicant on the other side is a row of the table.
+print(explainer.contrast(case, among="rows"))
+
+# %%
+# Where a model has several classes, ``to="class"`` names the one to reach, and ``threshold="class"`` asks for the facts that guarantee the one it predicts.

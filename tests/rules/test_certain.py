@@ -410,6 +410,39 @@ def test_of_three_classes_one_is_claimed():
     assert (model.predict_proba(np.array(certificate.counterexamples))[:, 1] < 0.5).all()
 
 
+@pytest.mark.parametrize("kind", ["tree", "forest", "boosting", "logistic"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_facts_guarantee_the_class_that_predict_gives_of_three(kind, seed):
+    rng = np.random.default_rng([seed, 3])
+    x = table(rng, kind)
+    score = 0.8 * x[:, 0] - x[:, 1] + (x[:, 2] > 1) * (x[:, 3] - 1) + 0.5 * rng.normal(size=len(x))
+    model = MODELS[kind]().fit(x, np.searchsorted(np.quantile(score, [0.33, 0.67]), score))
+    explainer = limes.SparseExplainer(
+        model,
+        domain=limes.Domain.fit(x),
+        objective="certain",
+        threshold="class",
+        output=int(seed % 3),
+        fresh=20,
+    )
+    truth = Enumeration(model.predict, [np.unique(x[:, j]) for j in range(COLUMNS)])
+    chosen = rng.choice(len(x), 3, replace=False)
+    explanation = explainer(x[chosen], progress=False)
+    for i, row in enumerate(x[chosen]):
+        (label,) = model.predict(row[None, :])
+        check(explanation[i].certificate, truth, row, label, model, SINGLE)
+        assert f"predicted class of {label}: proved" in " ".join(str(explanation[i].certificate).split())
+
+
+def test_a_class_is_claimed_of_classifiers_alone():
+    x = np.arange(12.0).reshape(6, 2)
+    model = LinearRegression().fit(x, x[:, 0])
+    with pytest.raises(InputError, match="needs a classifier"):
+        limes.SparseExplainer(
+            model, domain=limes.Domain.fit(x), objective="certain", threshold="class", output=None
+        )
+
+
 def test_fixed_columns_are_no_facts_and_groups_are_one():
     rng = np.random.default_rng(0)
     x = rng.integers(0, 4, (200, 4)).astype(float)

@@ -305,8 +305,12 @@ def test_the_nearest_row_of_the_background():
         for change in contrast.changes:
             changed[int(change.feature[1:])] = change.new_value
         assert contrast.reached
-        assert not contrast.proved
+        assert contrast.proved
+        assert (x == changed).all(axis=1).any()
+        assert "need not be a plausible one" not in str(contrast)
+        assert "is a row of the background" in str(contrast)
         best = total[answers < threshold].min()
+        assert contrast.objective == pytest.approx(best)
         assert (np.abs(changed - row) / x.std(axis=0)) @ weights == pytest.approx(best)
     with pytest.raises(InputError, match="costs= goes with"):
         explainer.contrast(x[[7]], below=threshold, costs={"x0": 2.0})

@@ -56,6 +56,27 @@ def test_it_has_all_parts_with_reasons_for_the_outcome_first(tmp_path):
     assert [float(points(s)) for s in group.sentences] == pytest.approx(-100 * values[order], abs=0.051)
 
 
+def test_columns_that_the_explainer_fixes_stay_on_the_page():
+    literals = limes.Literals.fit(X)
+    free = limes.SparseExplainer(MODEL, literals=literals, k=2).contrast(X.iloc[[1]], above=0.5)
+    names = [change.feature for change in free.changes]
+    rules = limes.SparseExplainer(MODEL, literals=literals, k=2, fixed=names)
+    for several in (False, True):
+        ask = rules.contrasts if several else rules.contrast
+        page = read(limes.decision_page(EXPLANATION, row=1, contrast=ask(X.iloc[[1]], above=0.5)))
+        text = page.partition("What would have changed the outcome")[2].partition("How the prediction")[0]
+        assert f"Constraints: {names[0]} stays as it is" in text
+        assert not any(f"{name} were" in text for name in names)
+        assert text.count("would rise") == (3 if several else 1)
+
+
+def test_the_contrast_of_a_class_has_no_threshold():
+    rules = limes.SparseExplainer(MODEL, literals=limes.Literals.fit(X), k=2)
+    page = read(limes.decision_page(EXPLANATION, row=1, contrast=rules.contrast(X.iloc[[1]])))
+    assert "The class would be" in page
+    assert "threshold" not in page.partition("How this was made")[0]
+
+
 @pytest.mark.parametrize("row", range(5))
 def test_the_written_account_adds_up(row):
     letter, one = letter_of(EXPLANATION, row=row, threshold=0.5)

@@ -39,4 +39,5 @@ ax.set_ylabel("probability of malignant")
 _ = ax.legend()
 
 # %%
-# All other columns stay as they are, so that the changed row need not be a plausible one. ``exclude=`` names columns that must not change.
+# All other columns stay as they are, so that the changed row need not be a plausible one. ``fixed=`` names columns that must not change, ``minimize="cost"`` asks for
+# the cheapest change in the place of the fewest columns, and ``contrasts`` for several: :doc:`/guides/plot_12_certain`.

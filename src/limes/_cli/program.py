@@ -392,8 +392,10 @@ def decide(
     exclude: Annotated[
         list[str] | None,
         typer.Option(
+            "--fixed",
+            "--exclude",
             help="A column that stays as it is in what would have changed the outcome, or several: a,b; may "
-            "be repeated. Reasons and the account have it all the same."
+            "be repeated. Reasons and the account have it all the same.",
         ),
     ] = None,
     max_calls: MaxCalls = None,

@@ -333,30 +333,45 @@ class Change:
     new_condition: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Contrast(Printable):
-    """The columns that have to change for a prediction to fall below a threshold, or to rise above it.
+    """The columns that have to change for a prediction to be beyond a threshold, or for another class.
 
     Attributes
     ----------
     changes
-        The smallest set of columns that was found to be enough; empty where the row is beyond the threshold
+        The best set of changes that was seen to be enough; empty where the row is beyond the threshold
         already, and where no row of background values is beyond it.
     prediction, new_prediction
         Predictions at the row, and at the row with the changes.
     threshold, side
-        The threshold, and the side of it to reach: "below" or "above".
+        The threshold, and the side of it to reach: "below" or "above". None where a class is to change.
+    label, new_label, to
+        The class that the model predicts at the row, that at the row with the changes, and the one that was
+        to be reached; "" for any other. All are "" where a threshold is to be reached.
     reached
         Whether the changes are enough.
+    minimizes
+        "columns": the changes are as few as can be. "cost": they cost as little as can be, and of ``among``
+        "rows" the changed row is the row of the background whose change costs least.
+    objective, lower_bound, gap
+        How many columns change, or what they cost; a number that no other change is below; and
+        1 - lower_bound / objective, 0 where it is proved. Infinite objective: none was seen.
     proved
-        Whether bounds of the model's form over all background values show that fewer columns are not enough,
-        or, where the threshold is not reached, that no row reaches it.
+        Whether bounds of the model's form over all background values show that no other change is better, or,
+        where the threshold is not reached, that no row reaches it.
     reason
         Why this is not proved.
     output
         Name of the output.
     quantity
         What the predictions are: "probability", which sentences state in percent, or "prediction".
+    among
+        "values": columns change one by one. "rows": the changed row is a row of the background.
+    earlier, disjoint
+        How many earlier answers it differs from: it leaves a column of each of them as it is, or all columns.
+    constraints
+        Which columns may not change, or only in one direction, and relations of the domain, in words.
 
     Examples
     --------
@@ -365,18 +380,44 @@ class Contrast(Printable):
     >>> explainer = limes.SparseExplainer(lambda X: X[:, 0] + X[:, 1], literals=limes.Literals.fit(X), k=1)
     >>> explainer.contrast([[3.0, 8.0]], below=9.5).changes[0].feature
     'x0'
+
+    The cheapest change, in standard deviations, and the class of a classifier:
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> model = LogisticRegression().fit(X, [0, 0, 1, 1])
+    >>> explainer = limes.SparseExplainer(model, literals=limes.Literals.fit(X), directions={"x1": "down"})
+    >>> contrast = explainer.contrast([[3.0, 8.0]], minimize="cost")
+    >>> contrast.label, contrast.new_label, contrast.proved, round(contrast.objective, 3)
+    ('1', '0', True, 2.683)
     """
 
     changes: tuple[Change, ...]
     prediction: float
     new_prediction: float
-    threshold: float
-    side: Literal["below", "above"]
+    threshold: float | None = None
+    side: Literal["below", "above"] | None = None
     reached: bool
     proved: bool
     reason: str
     output: str
     quantity: str = "prediction"
+    minimizes: str = "columns"
+    objective: float = math.nan
+    lower_bound: float = 0.0
+    among: str = "values"
+    earlier: int = 0
+    disjoint: bool = False
+    constraints: tuple[str, ...] = ()
+    label: str = ""
+    new_label: str = ""
+    to: str = ""
+
+    @property
+    def gap(self) -> float:
+        """How much smaller the objective of another change may be, as a share."""
+        if self.objective <= self.lower_bound:
+            return 0.0
+        return 1.0 if math.isinf(self.objective) else 1.0 - self.lower_bound / self.objective
 
     def __repr__(self) -> str:
         return f"<Contrast: {_contrast_sentence(self)}>"
@@ -395,57 +436,135 @@ class Contrast(Printable):
                 (one_line(c.feature), cell(c.value), cell(c.new_value), condition)[: len(columns)]
                 for c, condition in zip(self.changes, conditions, strict=True)
             ],
-            remarks=(*self._proof(), *([_PLAUSIBLE] if self.changes else [])),
+            remarks=(*self._proof(), *self._cost(), *self._constraints(), *self._plausible()),
         )
 
     def _proof(self) -> tuple[str, ...]:
         # a row that is beyond the threshold already needs no proof
         if self.reached and not self.changes:
             return ()
-        return (_PROOFS[self.proved, self.reached].format(self.reason),)
+        if not self.reached:
+            return (_NONE_REACHED[self.among] if self.proved else f"Not proved: {self.reason}.",)
+        if self.among == "rows":
+            return (f"Of the background's rows that are {self._goal}, it is the nearest: all were tried.",)
+        what = "the fewest columns" if self.minimizes == "columns" else "the cheapest change"
+        if self.earlier:
+            others = "the earlier answer" if self.earlier == 1 else "each earlier answer"
+            kept = "all columns" if self.disjoint else "a column"
+            what += f" that leave{'' if self.minimizes == 'columns' else 's'} {kept} of {others} as "
+            what += "they are" if self.disjoint else "it is"
+        if not self.proved:
+            return (f"Not proved to be {what}: {self.reason}{self._gap()}.",)
+        if self.minimizes == "columns":
+            return (f"Proved to be {what}: no values of fewer columns are enough.",)
+        return (f"Proved to be {what}: no values of the background that cost less are enough.",)
+
+    @property
+    def _goal(self) -> str:
+        """The other side, in words: "below 0.5"."""
+        if self.side is None:
+            return f"of class {_label(self.to)}" if self.to else "of another class"
+        return f"{self.side} {_numbers(self)[2]}"
+
+    def _gap(self) -> str:
+        if self.lower_bound <= 0.0:
+            return ""
+        if self.minimizes == "columns":
+            return f"; {count(int(self.lower_bound), 'column')} or more are needed"
+        return f"; none costs less than {_rounded_down(self.lower_bound)}"
+
+    def _cost(self) -> tuple[str, ...]:
+        if self.minimizes != "cost" or not self.changes:
+            return ()
+        return (
+            f"It costs {number(self.objective, 3)}, in standard deviations of the columns and their costs.",
+        )
+
+    def _constraints(self) -> tuple[str, ...]:
+        return (f"Constraints: {'; '.join(self.constraints)}.",) if self.constraints else ()
+
+    def _plausible(self) -> tuple[str, ...]:
+        if not self.changes:
+            return ()
+        return (_IS_A_ROW if self.among == "rows" else _PLAUSIBLE,)
 
 
-# By whether it is proved, and whether the threshold is reached
-_PROOFS = {
-    (False, False): "Not proved: {}.",
-    (False, True): "Not proved to be the fewest columns: {}.",
-    (True, False): "Proved by bounds of the model over all background values.",
-    (True, True): "Proved to be the fewest columns: no values of fewer columns are enough.",
+_NONE_REACHED = {
+    "values": "Proved by bounds of the model over all background values.",
+    "rows": "All rows of the background that are possible were tried.",
 }
 _PLAUSIBLE = "All other columns stay as they are: the changed row need not be a plausible one."
+_IS_A_ROW = "The changed row is a row of the background."
+
+
+def _rounded_down(low: float) -> str:
+    """Write a lower bound, which is not rounded up, with three digits."""
+    digits = 2 - math.floor(math.log10(low))
+    return number(math.floor(low * 10.0**digits) / 10.0**digits, 3)
+
+
+def _label(label: str) -> str:
+    """Write a class: names need no quotation marks, numbers and truth values do."""
+    name = one_line(label)
+    is_name = name not in ("True", "False") and not name.removeprefix("-").replace(".", "", 1).isdigit()
+    return name if is_name else f"“{name}”"
 
 
 def _contrast_sentence(contrast: Contrast) -> str:
+    if contrast.side is None:
+        return _class_sentence(contrast)
     (before, after, threshold), subject = _numbers(contrast), _subject(contrast)
     verb = "fall" if contrast.side == "below" else "rise"
     if not contrast.reached:
-        who = "No row of background values makes" if contrast.proved else "No row that was tried makes"
-        return f"{who} {subject} {verb} {contrast.side} {threshold}; it is {before}."
+        return f"{_none(contrast)} {subject} {verb} {contrast.side} {threshold}; it is {before}."
     capital = f"{subject[0].upper()}{subject[1:]}"
     if not contrast.changes:
         return f"{capital} is {before}, {contrast.side} {threshold} already."
-    changes = " and ".join(
-        f"{one_line(change.feature)} were {cell(change.new_value)} instead of {cell(change.value)}"
-        for change in contrast.changes
-    )
+    changes = _changes_text(contrast)
     if contrast.quantity == "probability":
         return f"{capital} would {verb} from {before} to {after}, {contrast.side} {threshold}, if {changes}."
     return f"{capital} would {verb} {contrast.side} {threshold} if {changes}: from {before} to {after}."
 
 
+def _class_sentence(contrast: Contrast) -> str:
+    now, new = _label(contrast.label), _label(contrast.new_label)
+    if not contrast.reached:
+        to = _label(contrast.to) if contrast.to else f"another one than {now}"
+        return f"{_none(contrast)} the class {to}" + (f"; it is {now}." if contrast.to else ".")
+    if not contrast.changes:
+        return f"The class is {now} already."
+    (before, after), subject = _numbers(contrast)[:2], _subject(contrast)
+    return (
+        f"The class would be {new} in the place of {now} if {_changes_text(contrast)}; {subject} would be "
+        f"{after}, it is {before}."
+    )
+
+
+def _none(contrast: Contrast) -> str:
+    if contrast.among == "rows":
+        return "No row of the background that is possible makes"
+    return "No row of background values makes" if contrast.proved else "No row that was tried makes"
+
+
+def _changes_text(contrast: Contrast) -> str:
+    return " and ".join(
+        f"{one_line(change.feature)} were {cell(change.new_value)} instead of {cell(change.value)}"
+        for change in contrast.changes
+    )
+
+
 def _subject(contrast: Contrast) -> str:
     name, what = one_line(contrast.output), "chance" if contrast.quantity == "probability" else "prediction"
-    # names need no quotation marks, "the chance of good", as in other media; numbers and truth values do
-    is_name = name not in ("True", "False") and not name.removeprefix("-").replace(".", "", 1).isdigit()
-    return f"the {what}" + ("" if name == "output" else f" of {name if is_name else f'“{name}”'}")
+    return f"the {what}" + ("" if name == "output" else f" of {_label(contrast.output)}")
 
 
 def _numbers(contrast: Contrast) -> tuple[str, ...]:
-    """Write both predictions and the threshold."""
+    """Write both predictions, and the threshold where there is one."""
     predictions = [contrast.prediction, contrast.new_prediction]
+    thresholds = [] if contrast.threshold is None else [contrast.threshold]
     if contrast.quantity == "probability":
-        return percentages(predictions, contrast.threshold)
+        return percentages(predictions, *thresholds)
     before, after = (text.removeprefix("+") for text in signed_column(predictions))
     if not contrast.changes:
         before = number(contrast.prediction)
-    return before, after, number(contrast.threshold)
+    return (before, after, *map(number, thresholds))

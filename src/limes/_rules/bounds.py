@@ -93,6 +93,10 @@ class Bounds:
         """Return the row with the least sign · f; None where columns cannot be minimised one by one."""
         return None
 
+    def effects(self, box: Box) -> tuple[float, list[Floats]] | None:  # noqa: ARG002 - as above
+        """Return a constant and the effects of each column's values that add up to f; None without such."""
+        return None
+
 
 def bounds_of(form: Form) -> Bounds | None:
     """Return the bounds of a form of one output; None where boxes do not bound the form."""
@@ -230,6 +234,13 @@ class _SumBounds(Bounds):
             middles.append(float(box[j][(box[j].size - 1) // 2]))
             stakes.append(float(np.ptp(effects)))
         return Range(low, high, np.array(columns, dtype=np.int64), np.array(middles), np.array(stakes))
+
+    def effects(self, box: Box) -> tuple[float, list[Floats]]:
+        form = self.form
+        return float(form.intercept), [
+            np.zeros(values.size) if function is None else times(function(values).T, loading)
+            for values, function, loading in zip(box, form.functions, form.loadings, strict=True)
+        ]
 
     def lowest(self, box: Box, sign: float) -> Floats:
         row = np.array([values[0] for values in box])

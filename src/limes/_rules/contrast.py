@@ -8,7 +8,7 @@ of the answers or of the margin behind them; a row counts where the model itself
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb, isfinite
 from numbers import Real
@@ -17,10 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from limes._arrays import Bools, Floats
-from limes._explanation.fields import plain_cell
-from limes._explanation.rules import Change, Contrast
-from limes._rules.bounds import Bounds, Box, Limit, Minimum, Searched, least
-from limes._rules.literals import SignRows
+from limes._rules.bounds import Bounds, Box, Crossing, Limit, Minimum, Searched, least
 from limes._rules.model import Ask
 from limes.exceptions import InputError
 
@@ -51,8 +48,13 @@ class Target:
     def reached(self, answers: Floats) -> Bools:
         return np.asarray(self.sign * answers < self.sign * self.threshold)
 
+    def enough(self, ask: Ask) -> Enough:
+        return lambda rows: self.reached(ask(rows))
 
-# Whether a row is beyond the threshold by the model's own answer
+
+# Which rows, (m, columns), are beyond the goal by the model's own answer, (m,)
+Enough = Callable[[Floats], Bools]
+# Whether one row is, and is possible
 Reaches = Callable[[Floats], bool]
 # Which rows are possible, (m, columns) -> (m,)
 Obeys = Callable[[Floats], Bools]
@@ -62,66 +64,75 @@ def always(rows: Floats) -> Bools:
     return np.ones(len(rows), dtype=np.bool_)
 
 
+def listed_in(column: Floats, values: Floats) -> Bools:
+    """Return which numbers, (m,), are among some values, of which the missing one may be one."""
+    return np.asarray(np.isin(column, values) | (np.isnan(column) & np.isnan(values[-1:]).any()))
+
+
 def obeying(values: Box, broken: Callable[[Floats], str] | None) -> Obeys:
     """Return whether rows take listed values, and break no relation between columns."""
 
     def obeys(rows: Floats) -> Bools:
-        listed = [
-            np.isin(rows[:, j], its) | (np.isnan(rows[:, j]) & np.isnan(its).any())
-            for j, its in enumerate(values)
-        ]
-        kept = np.all(listed, axis=0)
+        kept = np.all([listed_in(rows[:, j], its) for j, its in enumerate(values)], axis=0)
         if broken is not None:
-            kept &= np.array([not broken(row) for row in rows], dtype=np.bool_)
+            kept[kept] = [not broken(row) for row in rows[kept]]
         return np.asarray(kept)
 
     return obeys
 
 
-def verdict(row: Floats, ask: Ask, goal: Target, obeys: Obeys = always) -> Reaches:
+def verdict(row: Floats, enough: Enough, obeys: Obeys = always) -> Reaches:
     """Ask about each row beside the row itself, as the final answers are: batches may change last digits."""
-    return lambda new: bool(obeys(new[None, :])[0] and goal.reached(ask(np.stack([row, new])))[1])
+    return lambda new: bool(obeys(new[None, :])[0] and enough(np.stack([row, new]))[1])
 
 
 def changes_among(
-    rows: Floats, row: Floats, ask: Ask, goal: Target, why: str, obeys: Obeys = always
+    rows: Floats, row: Floats, enough: Enough, obeys: Obeys, why: str, sizes: Callable[[Floats], Floats]
 ) -> SmallestChange:
-    """Search among rows drawn, (m, columns), and take back each change of the best one that is not needed."""
-    rows = rows[obeys(rows)]
-    enough = rows[goal.reached(ask(rows))] if len(rows) else rows
-    if not len(enough):
+    """Search among possible rows, (m, columns), for one of least size, and take back changes of no need.
+
+    ``sizes`` of rows (m,) are what is minimised.
+    """
+    reaching = rows[enough(rows)] if len(rows) else rows
+    if not len(reaching):
         return SmallestChange((), None, f"none of {len(rows):,} rows drawn is enough, and {why}")
-    best = enough[np.argmin(_differ(enough, row).sum(axis=1))].copy()
-    for j in _changed(best, row):
+    best = reaching[np.argmin(sizes(reaching))].copy()
+    for j in changed_columns(best, row):
         shorter = best.copy()
         shorter[j] = row[j]
-        if obeys(shorter[None, :])[0] and goal.reached(ask(shorter[None, :]))[0]:
+        if obeys(shorter[None, :])[0] and enough(shorter[None, :])[0]:
             best = shorter
-    reason = f"they are the fewest among {len(rows):,} rows drawn, as {why}"
-    return SmallestChange(_changed(best, row), best, reason)
+    reason = f"it is the best of {len(rows):,} rows drawn, as {why}"
+    return SmallestChange(changed_columns(best, row), best, reason, float(sizes(best[None, :])[0]))
 
 
-def _differ(rows: Floats, row: Floats) -> Bools:
+def differ(rows: Floats, row: Floats) -> Bools:
+    """Return the columns in which rows, (..., columns), differ from one; missing values do not."""
     return np.asarray((rows != row) & ~(np.isnan(rows) & np.isnan(row)))
 
 
-def _changed(new: Floats, row: Floats) -> tuple[int, ...]:
-    return tuple(np.flatnonzero(_differ(new, row)).tolist())
+def changed_columns(new: Floats, row: Floats) -> tuple[int, ...]:
+    """Return the columns in which two rows differ."""
+    return tuple(np.flatnonzero(differ(new, row)).tolist())
 
 
-def nearest_row(
-    rows: Floats, row: Floats, costs: Floats, ask: Ask, goal: Target, obeys: Obeys
-) -> SmallestChange:
-    """Return the row of a table, (m, columns), beyond the threshold for which ``costs`` (m,) are least."""
-    enough = np.flatnonzero(obeys(rows) & goal.reached(ask(rows)))
-    if not enough.size:
-        return SmallestChange((), None, f"no possible row among {len(rows):,} is enough")
-    best = rows[enough[np.argmin(costs[enough])]]
-    return SmallestChange(_changed(best, row), best, "it is the nearest whole row of the background")
+def nearest_rows(
+    rows: Floats, row: Floats, costs: Floats, enough: Enough, count: int
+) -> list[SmallestChange]:
+    """Return up to ``count`` different rows of possible ones, (m, columns), the cheapest first."""
+    enough_ones = np.flatnonzero(enough(rows)) if len(rows) else np.zeros(0, dtype=np.int64)
+    chosen: list[SmallestChange] = []
+    for i in enough_ones[np.argsort(costs[enough_ones], kind="stable")].tolist():
+        if len(chosen) == count:
+            break
+        if not any(changed_columns(rows[i], one.row) == () for one in chosen if one.row is not None):
+            cost = float(costs[i])
+            chosen.append(SmallestChange(changed_columns(rows[i], row), rows[i], "", cost, cost))
+    return chosen or [SmallestChange((), None, "", np.inf, np.inf)]
 
 
 def nearest(
-    fewest: SmallestChange, row: Floats, values: Box, ask: Ask, goal: Target, obeys: Obeys = always
+    fewest: SmallestChange, row: Floats, values: Box, enough: Enough, obeys: Obeys = always
 ) -> SmallestChange:
     """Move changes, one after the other, to the values nearest the row's own that are enough.
 
@@ -129,7 +140,7 @@ def nearest(
     """
     if fewest.row is None:
         return fewest
-    reaches = verdict(row, ask, goal, obeys)
+    reaches = verdict(row, enough, obeys)
     new = fewest.row.copy()
     for j in fewest.columns:
         places = np.unique(np.linspace(0, values[j].size - 1, _NEAREST).astype(np.int64))
@@ -137,46 +148,16 @@ def nearest(
         candidates = candidates[np.argsort(np.abs(candidates - row[j]), kind="stable")]
         rows = np.tile(new, (candidates.size, 1))
         rows[:, j] = candidates
-        enough = candidates[goal.reached(ask(rows)) & _differ(rows, row)[:, j] & obeys(rows)]
+        closer = candidates[enough(rows) & differ(rows, row)[:, j] & obeys(rows)]
         moved = new.copy()
-        moved[j] = enough[0] if enough.size else new[j]
+        moved[j] = closer[0] if closer.size else new[j]
         new = moved if reaches(moved) else new
-    return SmallestChange(fewest.columns, new, fewest.reason)
+    return replace(fewest, row=new)
 
 
 def freed(values: Box, row: Floats, columns: Container[int]) -> Box:
     """Return the box in which these columns take all their values, and the others the row's."""
     return tuple(column if j in columns else row[j : j + 1] for j, column in enumerate(values))
-
-
-def contrast_of(
-    fewest: SmallestChange, row: Floats, rows: SignRows, ask: Ask, goal: Target, **facts: str
-) -> Contrast:
-    """Put the result in the user's words; the model itself answers the row that the changes make."""
-    new = row if fewest.row is None else fewest.row
-    prediction, new_prediction = ask(np.stack([row, new])).tolist()
-    names = rows.names(row.size)
-    before, after = rows.originals(row[None, :])[0], rows.originals(new[None, :])[0]
-    return Contrast(
-        changes=tuple(
-            Change(
-                names[j],
-                plain_cell(before[j]),
-                rows.condition(row, j),
-                plain_cell(after[j]),
-                rows.condition(new, j),
-            )
-            for j in fewest.columns
-        ),
-        prediction=prediction,
-        new_prediction=new_prediction,
-        threshold=goal.threshold,
-        side=goal.side,
-        reached=bool(goal.reached(np.array([new_prediction]))[0]),
-        proved=not fewest.reason,
-        reason=fewest.reason,
-        **facts,
-    )
 
 
 # Largest number of sets of one size, and of boxes that the search of one set cuts
@@ -187,49 +168,70 @@ _MOST_SETS, _MOST_BOXES = 5000, 200
 class SmallestChange:
     """The columns that change, and a row with these changes; None if no row was seen.
 
-    ``reason`` states why fewer columns could be enough; "" where it is proved that they are not.
+    ``reason`` states why fewer columns, or a cheaper change, could be enough; "" where it is proved that none
+    is. ``size`` is the number of columns, or the cost, and ``low`` a lower bound of it.
     """
 
     columns: tuple[int, ...]
     row: Floats | None
     reason: str
+    size: float = np.inf
+    low: float = 0.0
+
+
+# Proved: no possible row is enough
+NO_CHANGE = SmallestChange((), None, "", np.inf, np.inf)
 
 
 # Why a search by bounds has no proof
-_CUT_SHORT = "the search was cut short"
+CUT_SHORT = "the search was cut short"
 
 
 def fewest_changes(
-    searched: Searched, row: Floats, values: Box, goal: Target, reaches: Reaches, *, related: bool = False
+    searched: Searched,
+    row: Floats,
+    values: Box,
+    crossing: Crossing | None,
+    reaches: Reaches,
+    *,
+    at_most: float = np.inf,
 ) -> SmallestChange:
     """Search for a row beyond the threshold that differs from a row, which is not, in the fewest columns.
 
-    ``related`` says whether relations between columns refuse rows, too, whatever their answers are.
+    The search ends where ``at_most`` columns or more have to change.
+    ``reaches`` decides by the model's answer alone: rows of the same answers are alike to the search.
     """
-    crossing = searched.crossing(goal.sign, goal.threshold)
     if crossing is None:
-        return SmallestChange((), None, "")
+        return NO_CHANGE
     free = [j for j, column in enumerate(values) if column.size > 1]
-    limit = Limit(crossing.threshold, reaches, np.inf if related else crossing.blur)
+    limit = Limit(crossing.threshold, reaches, crossing.blur)
     search = _Search(searched.bounds, row, values, crossing.sign, limit)
     end = search(free)
     if end.row is None and end.value >= limit.below:
-        return SmallestChange((), None, "")
-    if search.is_by_column and not related:
-        return search.greedy(free, "")
-    reason = ""
+        return NO_CHANGE
+    if search.is_by_column:
+        return search.greedy(free, "", 1)
+    reason, low = "", 1
     for size in range(1, len(free) + 1):
+        low = low if reason else size
+        if low >= at_most:
+            return SmallestChange((), None, CUT_SHORT, np.inf, low)
         if comb(len(free), size) > _MOST_SETS:
-            return search.greedy(free, f"there are too many sets of {size} columns to try all")
+            return search.greedy(free, f"there are too many sets of {size} columns to try all", low)
         cut_short = reason
         for columns in search.promising(combinations(free, size)):
             end = search(columns)
             if end.row is not None:
-                return SmallestChange(_changed(end.row, row), end.row, reason)
+                return _of_columns(end.row, row, reason, low)
             if end.value < limit.below:
                 cut_short = "the search of a smaller set was cut short"
         reason = cut_short
-    return SmallestChange((), None, reason or _CUT_SHORT)
+    return SmallestChange((), None, reason or CUT_SHORT, np.inf, low)
+
+
+def _of_columns(new: Floats, row: Floats, reason: str, low: int) -> SmallestChange:
+    columns = changed_columns(new, row)
+    return SmallestChange(columns, new, reason, len(columns), low if reason else len(columns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,19 +264,23 @@ class _Search:
         lows = [(self.low(columns), columns) for columns in sets]
         return [columns for low, columns in sorted(lows) if low < self.limit.below]
 
-    def greedy(self, free: Sequence[int], reason: str) -> SmallestChange:
-        """Free the column that lowers the bound most, again and again, until a row is below the limit."""
+    def greedy(self, free: Sequence[int], reason: str, low: int) -> SmallestChange:
+        """Free the column that lowers the bound most, again and again, until a row is below the limit.
+
+        ``low`` is the fewest columns that are not excluded.
+        """
         columns: list[int] = []
         for _ in free:
             rest = [j for j in free if j not in columns]
             best, *others = sorted(rest, key=lambda j: self.low([*columns, j]))
             end = self([*columns, best])
             if end.row is not None:
-                return SmallestChange(_changed(end.row, self.row), end.row, reason)
+                return _of_columns(end.row, self.row, reason, low)
+            low = low if reason else len(columns) + 1
             # what the model refused, another set of this size may reach by a rounding
             if not reason and others and self.low([*columns, others[0]]) < self.limit.below:
                 reason = "other columns come within a rounding of the threshold"
             if not reason and end.value < self.limit.below:
-                reason = _CUT_SHORT
+                reason = CUT_SHORT
             columns.append(best)
-        return SmallestChange((), None, reason or _CUT_SHORT)
+        return SmallestChange((), None, reason or CUT_SHORT, np.inf, low)

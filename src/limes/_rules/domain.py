@@ -330,12 +330,14 @@ class Domain(Printable):
         for j, (column, values) in enumerate(zip(self.table.columns, self.columns, strict=True)):
             text = "as in the row" if j in self.fixed else self._values_text(j, values)
             yield f"{one_line(column.name)}: {text}"
-        for its in self.one_hot:
-            yield self._one_hot_text(its)
-        for a, b in self.orders:
-            yield self._order_text(a, b)
+        yield from self.relation_texts()
         for its in self.groups:
             yield f"{', '.join(self._names(its))}: kept or changed together"
+
+    def relation_texts(self) -> tuple[str, ...]:
+        """Return the relations between columns in words."""
+        hot = tuple(map(self._one_hot_text, self.one_hot))
+        return (*hot, *(self._order_text(a, b) for a, b in self.orders))
 
     def __repr__(self) -> str:
         relations = len(self.one_hot) + len(self.orders)

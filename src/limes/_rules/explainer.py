@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Never
+from typing import Any, Literal, Never, Unpack
 
 import numpy as np
 
@@ -27,20 +27,16 @@ from limes._explanation.drawing import Described
 from limes._explanation.explanation import from_fields
 from limes._explanation.rules import Contrast
 from limes._explanation.wording import holding_text, number, rule_text
-from limes._rules.bounds import Box
-from limes._rules.contrast import (
-    SmallestChange,
-    Target,
-    changes_among,
-    contrast_of,
-    fewest_changes,
-    freed,
-    nearest,
-    nearest_row,
-    obeying,
-    verdict,
+from limes._rules.contrast import freed
+from limes._rules.contrast_question import (
+    OPTIONS,
+    ContrastOptions,
+    ContrastRequest,
+    check_directions,
+    names_of,
 )
 from limes._rules.domain import Domain
+from limes._rules.least_cost import NODES
 from limes._rules.literals import Literals, TableRows, check_columns, rows_of
 from limes._rules.model import ModelReading, RowCalls, RuleModel
 from limes._rules.neighbourhood import SIGNS, LiteralNeighbourhood
@@ -122,7 +118,8 @@ class SparseExplainer(Described):
         For "certain": "values" (a fact is the row's own value of a column) or "literals" (that it lies in
         the bin or level of ``literals``). None: "literals" if they are passed, else "values".
     threshold
-        For "class" and "certain": the number between the classes; 0.5 for probabilities, 0 for margins.
+        For "class" and "certain": the number between the classes; 0.5 for probabilities, 0 for margins. For
+        "certain" also "class": that the model predicts the row's class, of any number of classes.
     spread
         σ ≥ 0; the larger, the closer to the instance.
     intercept
@@ -145,6 +142,9 @@ class SparseExplainer(Described):
         :class:`limes.Literals` of a table; rows to explain are then rows of that table.
     exclude
         Names of columns or literals that no rule uses; the best rule of the others is found.
+    fixed, directions
+        Names of columns that no contrast changes, and columns that it only raises or only lowers, by name:
+        ``{"age": "up"}``. Rules may use them.
     neighbourhood
         With literals: "columns" (one literal for each column, which keeps its value or takes a background
         value of another bin, so that every row is possible; the model takes rows of the table) or "flips"
@@ -239,7 +239,7 @@ class SparseExplainer(Described):
         *,
         k: int | str | None = None,
         objective: str | None = None,
-        threshold: float | None = None,
+        threshold: float | str | None = None,
         intercept: bool = True,
         box: float | None = None,
         spread: float = 1.0,
@@ -250,6 +250,8 @@ class SparseExplainer(Described):
         domain: Domain | None = None,
         facts: str | None = None,
         exclude: Sequence[Any] = (),
+        fixed: Sequence[Any] = (),
+        directions: Mapping[Any, str] | None = None,
         neighbourhood: str | None = None,
         values: tuple[float, float] = SIGNS,
         confidence: float = 0.95,
@@ -288,9 +290,10 @@ class SparseExplainer(Described):
         self._k, error = _check_literals(_LITERALS if k is None else k, error)
         free = solver == "projection" and intercept is True and box is None
         objective, certify = _check_errors(objective, certify, is_smallest=self._k is None, is_free=free)
-        self._exclude = _check_names("exclude", exclude)
+        self._exclude, self._fixed = names_of("exclude", exclude), names_of("fixed", fixed)
+        self._directions = check_directions(directions)
         if self._rows.width is not None:
-            self._rows.positions(self._exclude, self._rows.width)
+            self._rows.positions((*self._exclude, *self._fixed, *self._directions), self._rows.width)
         model, output = behind_method(model, output)
         self._rows = self._rows.for_model(model)
         check_columns(model, self._rows)
@@ -317,8 +320,7 @@ class SparseExplainer(Described):
         self._question: Question | None = None
         if is_certain:
             check_size("time_limit", TIME_LIMIT if time_limit is None else time_limit)
-            between = None if threshold is None else as_number(threshold)
-            claim = claim_of(self._output, between, largest, len(getattr(model, "classes_", ())))
+            claim = claim_of(self._output, threshold, largest, len(getattr(model, "classes_", ())))
             seconds = TIME_LIMIT if time_limit is None else float(time_limit)
             self._question = Question(self._rows, domain, fact_kind, claim, seconds)
         elif self._config.is_to_hold:
@@ -346,7 +348,7 @@ class SparseExplainer(Described):
             "seed": self._config.seed,
         }
 
-    def _holding(self, threshold: float | None) -> SparseConfig:
+    def _holding(self, threshold: float | str | None) -> SparseConfig:
         """Return the options of a rule that is to hold."""
         config, method = self._config, self._output.method
         if config.solver != "projection" or not config.intercept:
@@ -446,7 +448,7 @@ class SparseExplainer(Described):
         rows = self._rows.encode(X)
         model = self._current(rows)
         near, names = [self._rows.near(row, self._spread) for row in rows], ids_of(X, len(rows))
-        excluded = self._rows.positions((*self._exclude, *_check_names("exclude", exclude)), rows.shape[1])
+        excluded = self._rows.positions((*self._exclude, *names_of("exclude", exclude)), rows.shape[1])
         for one, name in zip(near, names, strict=True):
             self._rows.check_varies(one, name)
         config = self._with_sizes(near[0], excluded)
@@ -467,23 +469,26 @@ class SparseExplainer(Described):
             raise interrupted(error, explanation, len(rows)) from error
         return explanation
 
-    @one_blas_thread()
     def contrast(
         self,
         X: Any,
         *,
         below: float | None = None,
         above: float | None = None,
+        to: Any = None,
+        minimize: str = "columns",
+        costs: Mapping[Any, float] | None = None,
         exclude: Sequence[Any] = (),
         fixed: Sequence[Any] = (),
         directions: Mapping[Any, str] | None = None,
         among: str = "values",
-        costs: Mapping[Any, float] | None = None,
+        nodes: int = NODES,
     ) -> Contrast:
-        """Find as few columns of one row as can be whose change takes the prediction beyond a threshold.
+        """Find the best change of one row that takes the prediction beyond a threshold, or to another class.
 
-        Columns take values of the background. Of models that are read the fewest are proved by bounds, where
-        the search is not too long; of others they are the fewest among ``fresh`` rows drawn around the row.
+        By default the fewest columns change. They take values of the background. Of models that are read it
+        is proved by bounds that no change is better, where the search is not too long, else the contrast
+        states a lower bound and the gap; of others it is the best of ``fresh`` rows drawn around the row.
         With a ``domain`` of the explainer the changed row obeys its relations, and its fixed columns stay.
 
         Parameters
@@ -492,18 +497,71 @@ class SparseExplainer(Described):
             One row.
         below, above
             The threshold, one of the two: fall below it, or rise above it.
+        to
+            Without a threshold, the class that the model is to predict, by its label. None: any other class
+            than the one it predicts, by its own ``predict``.
+        minimize
+            "columns": how many columns change. "cost": the sum of their costs times their changes, in units
+            of each column's standard deviation in the background (of a category, or of a missing value: any
+            change is 1).
+        costs
+            For "cost", and for rows: what a unit of each column costs, by name; 1 by default.
         exclude
             Names of columns that do not change, besides those of the explainer.
         fixed
             The same: names of columns that do not change.
         directions
-            Columns that only rise or only fall, by name: ``{"age": "up", "debt": "down"}``.
+            Columns that only rise or only fall, by name: ``{"age": "up", "debt": "down"}``; besides the
+            explainer's.
         among
             "values": columns change one by one, to values that the background has. "rows": the changed row is
-            the nearest row of the background beyond the threshold.
-        costs
-            For "rows": what a change of a column costs, by name, in units of its standard deviation in the
-            background (of a category: any change); 1 by default.
+            the row of the background beyond the threshold whose change costs least.
+        nodes
+            How many boxes a search cuts at most.
+
+        Raises
+        ------
+        InputError
+            If it is not one row, or a threshold, name or option is not usable.
+        ModelError
+            If the model fails.
+
+        References
+        ----------
+        Cui, Chen, He and Chen, "Optimal action extraction for random forests and boosted trees", KDD 2015.
+        """
+        request = ContrastRequest(
+            below=below,
+            above=above,
+            to=to,
+            minimize=minimize,
+            costs=costs,
+            exclude=exclude,
+            fixed=fixed,
+            directions=directions,
+            among=among,
+            nodes=nodes,
+        )
+        return self._contrasts(X, 1, request)[0]
+
+    def contrasts(
+        self, X: Any, k: int = 3, *, disjoint: bool = False, **options: Unpack[ContrastOptions]
+    ) -> tuple[Contrast, ...]:
+        """Find several changes of one row, the best first; none has all columns of an earlier one.
+
+        Each is the best of those that leave a column of every earlier answer as it is, with a proof or the
+        gap. For rows they are the next nearest. There are fewer where no other is seen.
+
+        Parameters
+        ----------
+        X
+            One row.
+        k
+            How many.
+        disjoint
+            Whether each leaves all columns of the earlier answers as they are, in the place of one.
+        options
+            As for ``contrast``.
 
         Raises
         ------
@@ -512,70 +570,31 @@ class SparseExplainer(Described):
         ModelError
             If the model fails.
         """
-        check_choice("among", among, ("values", "rows"))
-        if costs is not None and among != "rows":
-            raise InputError("costs= goes with among='rows': other contrasts change the fewest columns")
-        goal, (row,) = Target.of(below, above), self._one_row(X)
-        model = self._current(row[None, :])
-        names = (*self._exclude, *_check_names("exclude", exclude), *_check_names("fixed", fixed))
-        still = self._rows.positions(names, row.size)
-        domain = None if self._question is None else self._question.domain_of(row.size)
-        if domain is not None:
-            still = np.union1d(still, domain.fixed).astype(np.int64)
-        changing = np.setdiff1d(np.arange(row.size), still)
-        values = freed(self._rows.box(row, changing[:0]), row, changing)
-        values = self._directed(values, row, directions or {})
-        related = domain is not None and domain.has_relations
-        obeys = obeying(values, domain.broken if domain is not None and related else None)
-        reaches, searched = verdict(row, self._ask, goal, obeys), model.searched
+        refuse_unknown({o: v for o, v in options.items() if o not in OPTIONS}, ContrastRequest)
+        return self._contrasts(X, check_count("k", k), ContrastRequest(disjoint=disjoint, **options))
 
-        def among_rows(why: str) -> SmallestChange:
+    @one_blas_thread()
+    def _contrasts(self, X: Any, count: int, request: ContrastRequest) -> tuple[Contrast, ...]:
+        (row,) = self._one_row(X)
+        model = self._current(row[None, :])
+        request = request.beside(self._exclude, self._fixed, self._directions)
+        domain = None if self._question is None else self._question.domain_of(row.size)
+
+        def drawn() -> Floats:
             near = self._rows.near(row, self._spread)
             (stream,) = streams(self._config.seed, fingerprint(row), 1)
             rng = np.random.default_rng(stream)
-            drawn = near.rows(near.law.flips(rng, self._config.fresh), rng)
-            drawn[:, still] = row[still]
-            return changes_among(drawn, row, self._ask, goal, why, obeys)
+            return near.rows(near.law.flips(rng, self._config.fresh), rng)
 
-        if bool(goal.reached(self._ask(np.stack([row, row])))[0]):
-            fewest = SmallestChange((), row, "")
-        elif among == "rows":
-            matrix = self._rows.background()
-            total = self._rows.distances(matrix, row) @ self._weights(row.size, costs or {})
-            fewest = nearest_row(matrix, row, total, self._ask, goal, obeys)
-        elif searched is None:
-            fewest = among_rows("the model has no bounds that are read")
-        else:
-            fewest = fewest_changes(searched, row, values, goal, reaches, related=related)
-            if fewest.row is None and fewest.reason:
-                fewest = among_rows("the search by bounds was cut short")
-        if among == "values":
-            fewest = nearest(fewest, row, values, self._ask, goal, obeys)
+        question = request.question(self._rows, row, model, self._ask, domain, drawn)
         quantity = "probability" if self._is_probability else "prediction"
-        return contrast_of(fewest, row, self._rows, self._ask, goal, output=self._ask.name, quantity=quantity)
+        return question.contrasts(count, self._ask, output=self._ask.name, quantity=quantity)
 
     def _one_row(self, X: Any) -> Floats:
         rows = self._rows.encode(X)
         if len(rows) != 1:
             raise InputError(f"a contrast is of one row, got {len(rows)}: pass X.iloc[[i]], or X[i : i + 1]")
         return rows
-
-    def _directed(self, values: Box, row: Floats, directions: Mapping[Any, str]) -> Box:
-        """Return the values that columns may take where they only rise or fall."""
-        directed = list(values)
-        for name, direction in directions.items():
-            check_choice(f"directions[{name!r}]", direction, ("up", "down"))
-            for j in self._rows.positions((name,), row.size).tolist():
-                ahead = directed[j] >= row[j] if direction == "up" else directed[j] <= row[j]
-                directed[j] = directed[j][ahead] if ahead.any() else row[j : j + 1]
-        return tuple(directed)
-
-    def _weights(self, size: int, costs: Mapping[Any, float]) -> Floats:
-        """Return what a unit of each column costs."""
-        weights = np.ones(size)
-        for name, cost in costs.items():
-            weights[self._rows.positions((name,), size)] = check_size(f"costs[{name!r}]", cost, zero=True)
-        return weights
 
     @property
     def _is_probability(self) -> bool:
@@ -821,10 +840,3 @@ def _check_box(box: Any, intercept: bool, solver: str) -> float | None:
     if intercept and not SOLVERS[solver].boxed:
         raise InputError("box= bounds the weights of the paper's form: pass intercept=False, too")
     return check_size("box", box)
-
-
-def _check_names(option: str, names: Any) -> tuple[Any, ...]:
-    """Return names as a tuple; one text would be taken for its letters."""
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise InputError(f"{option} must be a list of names, got {names!r}")
-    return tuple(names)

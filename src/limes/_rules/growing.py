@@ -185,7 +185,7 @@ class CertainProof:
         for target in self.targets:
             finder = self.finders(self.searched, target.sign, whole, self._missing)
             self._goals.append(
-                Goal(self.searched, target, finder, whole, verdict(self.row, self.ask, target))
+                Goal(self.searched, target, finder, whole, verdict(self.row, target.enough(self.ask)))
             )
 
     def counterexamples(self, masks: Masks, *, quick: bool = False) -> Floats | None:

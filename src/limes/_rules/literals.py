@@ -437,6 +437,10 @@ class SignRows:
             "among='rows' needs a table: pass literals=limes.Literals.fit(background), or domain="
         )
 
+    def some_background(self) -> Floats:
+        """Return some rows of the background, (n, columns); none without one."""
+        return np.zeros((0, 1 if self.width is None else self.width))
+
     def distances(self, rows: Floats, row: Floats) -> Floats:
         """Return how far rows (n, columns) are from a row, column by column."""
         return np.asarray(rows != row, dtype=np.float64)
@@ -583,12 +587,12 @@ class TableRows(SignRows):
         return self.literals.table.originals(rows)
 
     def checked_rows(self, size: int) -> Floats:  # noqa: ARG002 - the table's own
-        return np.concatenate([self._some_rows(), shuffled(self.literals.table.matrix, _CHECKED_ROWS)])
+        return np.concatenate([self.some_background(), shuffled(self.literals.table.matrix, _CHECKED_ROWS)])
 
     def scale_answers(self, ask: Callable[[Floats], Floats]) -> Floats:
-        return ask(self._some_rows())
+        return ask(self.some_background())
 
-    def _some_rows(self) -> Floats:
+    def some_background(self) -> Floats:
         matrix = self.literals.table.matrix
         return np.asarray(matrix[even_positions(len(matrix), _SCALE_ROWS)])
 

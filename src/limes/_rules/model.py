@@ -26,6 +26,7 @@ from limes._rules.bounds import (
     searched_form,
     searched_margin,
 )
+from limes._rules.classes import Classes
 from limes._rules.composed import Parts, is_composed
 from limes._rules.literals import SignRows
 from limes._rules.neighbourhood import LiteralNeighbourhood
@@ -88,12 +89,19 @@ class ModelReading:
     watch: RefitDetector  # notices that the model was fitted again
     unfinished: LRUCache[int, RowCalls]  # answers around rows whose explanation was cut short
     read_searched: Callable[[], Searched | None]  # asks the model about a margin
+    read_classes: Callable[[], Classes]
     _searched: LRUCache[None, Searched | None]
+    _classes: LRUCache[None, Classes]
 
     @property
     def searched(self) -> Searched | None:
         """What is searched for contrasts; None where no box bounds answers, nor the margin behind them."""
         return self._searched.get(None, self.read_searched)
+
+    @property
+    def classes(self) -> Classes:
+        """The classes of the model, and what is searched for another one."""
+        return self._classes.get(None, self.read_classes)
 
     def worst_case(self, box: Box, boxes: int) -> tuple[tuple[float, float] | None, bool]:
         """Return the least and the largest answer over a box, or bounds; and whether rows reach them.
@@ -173,7 +181,9 @@ class RuleModel:
             watch=verified.watch(),
             unfinished=LRUCache(UNFINISHED),
             read_searched=lambda: self._searched(self._read() if why_sampled and bounded else compared),
+            read_classes=lambda: Classes(self.model, self.rows, self._form_of),
             _searched=LRUCache(1),
+            _classes=LRUCache(1),
         )
 
     def _searched(self, verified: VerifiedForm) -> Searched | None:

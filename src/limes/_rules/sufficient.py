@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from limes._arrays import Floats, Ints
+from limes._checks import as_number
 from limes._explainers.tables.laws import value_texts
 from limes._explainers.tables.table import Table
 from limes._explanation.fields import plain_cell
@@ -16,7 +17,8 @@ from limes._explanation.rules import Certificate
 from limes._explanation.wording import holding_text, number, one_line
 from limes._rules.bounds import IntervalBounds, Searched
 from limes._rules.certain import FactSets, Finder, Goal, RowDomain, SufficientFacts, ValueSearch
-from limes._rules.contrast import Target, verdict
+from limes._rules.classes import ClassGoal
+from limes._rules.contrast import Enough, Target, verdict
 from limes._rules.domain import Domain, Values
 from limes._rules.intervals import IntervalSearch
 from limes._rules.leaves import LeafSearch, LeafTable, TooManyCellsError, forest_of
@@ -41,9 +43,12 @@ class Claim:
     threshold: float | None
     error: float | None
     above_is_strict: bool = False  # whether an answer at the threshold is below it
+    is_class: bool = False  # that the model predicts the row's class
 
     def targets(self, answer: float) -> tuple[Target, ...]:
         """Return the answers to exclude at a row with this answer."""
+        if self.is_class:
+            return ()
         if self.error is not None:
             return Target(answer - self.error, "below"), Target(answer + self.error, "above")
         assert self.threshold is not None  # noqa: S101 - one of the two
@@ -68,6 +73,8 @@ class Claim:
         return max(ends[0], low), min(ends[1], high)
 
     def text(self, answer: float) -> str:
+        if self.is_class:
+            return ""
         if self.error is not None:
             return f"within {number(self.error)} of {number(answer)}"
         signs = (">", "<=") if self.above_is_strict else (">=", "<")
@@ -75,16 +82,21 @@ class Claim:
         return f"{signs[not self.is_above(answer)]} {number(self.threshold)}"
 
 
-def claim_of(output: Output, threshold: float | None, error: float | None, classes: int) -> Claim:
+def claim_of(output: Output, threshold: Any, error: float | None, classes: int) -> Claim:
     """Return the claim of an output; an answer at the usual threshold has the class that ``predict`` says."""
+    if isinstance(threshold, str) and threshold == "class":
+        if error is not None or classes < 2:
+            raise InputError("threshold='class' needs a classifier, and no error=")
+        return Claim(None, None, is_class=True)
     if error is not None:
         if threshold is not None:
             raise InputError("pass threshold= or error=, not both: facts guarantee a side, or a distance")
         return Claim(None, error)
     if threshold is not None:
-        if not np.isfinite(threshold):
+        between = as_number(threshold)
+        if not np.isfinite(between):
             raise InputError(f"threshold must be a finite number, got {threshold!r}")
-        return Claim(threshold, None)
+        return Claim(between, None)
     if output.method not in THRESHOLDS:
         raise InputError(
             "objective='certain' needs error=, the largest change of the answer, or threshold=: only "
@@ -174,32 +186,24 @@ class Question:
         self, reading: ModelReading, row: Floats, ask: Ask, excluded: Ints, *, name: str, quantity: str
     ) -> CertainRule:
         """Find the facts of a row; the model is asked about rows near the border, and about those found."""
-        searched = reading.searched
-        if searched is None:
-            raise NotReadableError(
-                "objective='certain' needs a model with bounds over boxes, such as trees, sums and what is "
-                f"monotone in one of them: {reading.reason or 'this model has none that are read'}"
-            )
         domain = self.domain_of(row.size)
         if broken := domain.broken(row):
             raise InputError(f"the row breaks {broken!r} of the domain: leave that relation out")
         of_row = self._of_row(domain, row, excluded)
         answer, missing = float(ask(row[None, :])[0]), tuple(f.missing for f in of_row.free)
+        beyond, claim = self._beyond(reading, row, answer, ask), self._claim.text(answer)
+        if self._claim.is_class:
+            name = quantity = "predicted class"
+            (place,) = reading.classes(row[None, :]).tolist()
+            claim = f"of {one_line(reading.classes.text(place))}"
         goals = [
-            Goal(
-                searched,
-                goal,
-                self._finders(searched, goal.sign, of_row, missing),
-                of_row,
-                verdict(row, ask, goal),
-            )
-            for goal in self._claim.targets(answer)
+            Goal(its, goal, self._finders(its, goal.sign, of_row, missing), of_row, verdict(row, enough))
+            for its, goal, enough in beyond
         ]
         result = FactSets(goals, of_row, self._time_limit).solve()
-        examples = self._confirmed(result, goals, row, ask)
+        examples = _confirmed(result, [enough for _, _, enough in beyond], row)
         columns = sorted(j for i in result.units for j in of_row.units[i])
         facts = tuple(self._text(row, j) for j in columns)
-        claim = self._claim.text(answer)
         is_minimal = result.proved and len({i for i, _ in examples}) == len(result.units)
         fields = {
             "facts": facts,
@@ -228,6 +232,27 @@ class Question:
         warnings = tuple(self._warnings(result, is_minimal))
         return CertainRule(np.array(columns, dtype=np.int64), rule, self._claim, fields, warnings)
 
+    def _beyond(
+        self, reading: ModelReading, row: Floats, answer: float, ask: Ask
+    ) -> list[tuple[Searched, Target, Enough]]:
+        """Return what is searched for answers that the facts have to exclude, and which rows have them."""
+        beyond: list[tuple[Searched, Target, Enough]] = []
+        if self._claim.is_class:
+            classes = reading.classes
+            goal = ClassGoal(int(classes(row[None, :])[0]), None)
+            beyond = [
+                (its, Target(0.0, "below"), lambda rows: goal.reached(classes(rows)))
+                for its in classes.searched(goal)
+            ]
+        elif (searched := reading.searched) is not None:
+            beyond = [(searched, goal, goal.enough(ask)) for goal in self._claim.targets(answer)]
+        if not beyond:
+            raise NotReadableError(
+                "objective='certain' needs a model with bounds over boxes, such as trees, sums and what is "
+                f"monotone in one of them: {reading.reason or 'this model has none that are read'}"
+            )
+        return beyond
+
     def _of_row(self, domain: Domain, row: Floats, excluded: Ints) -> RowDomain:
         free, facts = [], []
         for j, (values, x) in enumerate(zip(domain.columns, row.tolist(), strict=True)):
@@ -248,16 +273,6 @@ class Question:
         ends = np.concatenate([[-np.inf], cells.points, [np.inf]])
         cell = int(cells.locate(np.array([x]))[0])
         return values.with_value(x).between(float(ends[cell]), float(ends[cell + 1]))
-
-    def _confirmed(
-        self, result: SufficientFacts, goals: Sequence[Goal], row: Floats, ask: Ask
-    ) -> list[tuple[int, Floats]]:
-        """Return the counterexamples that the model itself confirms."""
-        if not result.counterexamples:
-            return []
-        answers = ask(np.stack([row, *(example for _, example in result.counterexamples)]))[1:]
-        beyond = np.any([goal.target.reached(answers) for goal in goals], axis=0)
-        return [example for example, holds in zip(result.counterexamples, beyond, strict=True) if holds]
 
     def _text(self, row: Floats, j: int) -> str:
         if self.facts == "literals" or not isinstance(self._rows, TableRows):
@@ -280,6 +295,15 @@ class Question:
             size, least = len(result.units), result.fewest
             return [RowWarning.of("rule", "not smallest", size=size, least=least, limit=self._time_limit)]
         return []
+
+
+def _confirmed(result: SufficientFacts, enough: Sequence[Enough], row: Floats) -> list[tuple[int, Floats]]:
+    """Return the counterexamples that the model itself confirms."""
+    if not result.counterexamples:
+        return []
+    rows = np.stack([row, *(example for _, example in result.counterexamples)])
+    beyond = np.any([its(rows)[1:] for its in enough], axis=0)
+    return [example for example, holds in zip(result.counterexamples, beyond, strict=True) if holds]
 
 
 def with_certain(certificate: Certificate, certain: CertainRule | None) -> Certificate:

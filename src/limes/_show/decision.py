@@ -19,6 +19,7 @@ import numpy as np
 from limes._checks import check_choice, check_number, is_count
 from limes._explanation.drawing import fact_texts, write_text
 from limes._explanation.fit import leading
+from limes._explanation.rules import Contrast
 from limes._explanation.selection import by_feature, by_size, single_row
 from limes._explanation.view import (
     account_line,
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
 
     from limes._explanation import Explanation
     from limes._explanation.attribution import Contributions
-    from limes._explanation.rules import Contrast
 
 # Lines of the account: with reasons and a contrast they fill a sheet
 _FEATURES = 8
@@ -152,7 +152,7 @@ def decision_page(
     sign: str | None = None,
     reasons: int = 4,
     catalogue: Mapping[str, Any] | None = None,
-    contrast: Contrast | None = None,
+    contrast: Contrast | Sequence[Contrast] | None = None,
     title: str | None = None,
 ) -> str:
     """Return a self-contained page about one row, which prints on a sheet of paper, and write it to `path`.
@@ -184,7 +184,8 @@ def decision_page(
         not certain is no reason. They are contributions, and of explanations that have none, such as those of
         rules, coefficients.
     contrast
-        What ``SparseExplainer.contrast`` found at this row.
+        What ``SparseExplainer.contrast`` found at this row, or several of ``contrasts``. Columns that the
+        explainer fixes stay, and the page says so.
     title
         Title of the page, "Decision on" and the row's name unless given.
 
@@ -243,7 +244,7 @@ def letter_of(
     sign: str | None = None,
     reasons: int = 4,
     catalogue: Mapping[str, Any] | None = None,
-    contrast: Contrast | None = None,
+    contrast: Contrast | Sequence[Contrast] | None = None,
     title: str | None = None,
 ) -> tuple[Letter, Explanation]:
     """The letter of `decision_page`, and the explanation of its row and output alone."""
@@ -253,13 +254,13 @@ def letter_of(
         check_choice("sign", sign, ("both", "+", "-"))
     one = single_row(explanation, row)
     one = one[..., output_position(one, output)]
-    its = _Prediction.of(one, _threshold(one, threshold, contrast))
+    contrasts = [contrast] if isinstance(contrast, Contrast) else [*(contrast or ())]
+    best = contrasts[0] if contrasts else None
+    its = _Prediction.of(one, _threshold(one, threshold, best))
     account = _account(one)
     order, written, levels = _written(one, its, account)
-    groups = _reasons(
-        one, its, reasons, catalogue, sign or its.direction(contrast), outcome, account, written
-    )
-    card = None if contrast is None else contrast._card()  # noqa: SLF001 - as other media draw it
+    groups = _reasons(one, its, reasons, catalogue, sign or its.direction(best), outcome, account, written)
+    cards = [each._card() for each in contrasts]  # noqa: SLF001 - as other media draw it
     label = row_label(one, 0)
     facts = fact_texts(_facts(one), _STATED, LONGEST_FACT)
     letter = Letter(
@@ -267,7 +268,10 @@ def letter_of(
         decision=one_line(decision),
         stated=its.sentence(None if account is None else float(account.base_values.ravel()[0])),
         reasons=groups,
-        contrast=() if card is None else (card.subtitle, *card.remarks),
+        contrast=(
+            *(card.subtitle for card in cards),
+            *dict.fromkeys(remark for card in cards for remark in card.remarks),
+        ),
         unit=its.unit if account is not None else "",
         account=_parts(one, its, account, order, written, levels),
         about_account=_about(one, account),
