@@ -46,7 +46,7 @@ class Certificate(Printable):
     bounds
         Upper bounds: "fidelity" and "precision" by empirical Bernstein inequalities on fresh rows (for
         rules that are to hold "precision" by bets, which are tighter), and "precision_from_fidelity" =
-        √(fidelity bound / coincidence).
+        √(fidelity bound / coincidence), but for law "background", whose rows with facts are no others' part.
     objective, lower_bound, gap, nodes
         Of the problem that the solver solved; see :class:`limes._rules.problem.SparseSolution`. Where
         E[s f] is exact, ``objective`` is ``fresh_fidelity``, and only the distance to the bound is exact.
@@ -70,6 +70,12 @@ class Certificate(Printable):
         The explanation in words.
     coverage
         Share of the background's rows for which all facts of the rule hold; None without a background.
+    agreement
+        Of rules that are to hold: the share of these rows that are as the rule says, on the same side of
+        ``threshold``, or within ``bounds["band"]`` of ``prediction``. None without such rows, and for
+        "certain".
+    neighbourhood
+        What the neighbours are, in a clause: "neighbours keep 73% of the other columns".
     minimises
         The error that the facts minimise: the "fidelity" error of the weights, or, for rules that are to
         hold, the "precision" error or, for "class", P[other class given the facts]. Then ``objective``,
@@ -138,6 +144,8 @@ class Certificate(Printable):
     stability: float = math.nan
     near_ties: dict[str, float] = field(default_factory=dict)
     coverage: float | None = None
+    agreement: float | None = None
+    neighbourhood: str = ""
     worst_case: tuple[float, float] | None = None
     worst_case_exact: bool = False
     minimises: str = "fidelity"
@@ -235,6 +243,8 @@ def certificate_sentences(facts: Certificate) -> Iterator[str]:
         )
     else:
         yield holding_sentence(facts)
+    if facts.neighbourhood:
+        yield f"{facts.neighbourhood[0].upper()}{facts.neighbourhood[1:]}."
     error = f" ± {number(facts.precision_error, 2)}" if facts.precision_error else ""
     yield (
         "Where its facts hold, the model's answer differs from this prediction by "
@@ -246,7 +256,7 @@ def certificate_sentences(facts: Certificate) -> Iterator[str]:
         ends = "" if facts.worst_case_exact else " (bounds, which no row need reach)"
         yield f"Whatever the other columns are, the model then answers between {low} and {high}{ends}."
     if facts.coverage is not None:
-        yield f"The facts hold in {facts.coverage:.1%} of the background's rows."
+        yield f"The facts hold in {facts.coverage:.1%} of the background's rows{_agreement(facts)}."
     yield _optimality(facts)
     if facts.certified or facts.fewest is not None:
         yield _fewest(facts)
@@ -258,6 +268,18 @@ def certificate_sentences(facts: Certificate) -> Iterator[str]:
         )
     else:
         yield f"Answers are known to lie in [{low}, {high}], on which the bounds rest."
+
+
+def _agreement(facts: Certificate) -> str:
+    """Write how many of the table's own rows with the facts are as the rule says."""
+    if facts.agreement is None:
+        return ""
+    where = f"within {number(facts.bounds['band'], 2)} of {number(facts.prediction)}"
+    if facts.threshold is not None:
+        side = "below" if facts.prediction < facts.threshold else "at or above"
+        where = f"{side} {number(facts.threshold)}"
+    share = math.floor(1000.0 * facts.agreement) / 1000.0  # not all where it is nearly all
+    return f"; in {share:.1%} of these the {facts.quantity} is {where}"
 
 
 def _certain_sentence(facts: Certificate) -> str:
