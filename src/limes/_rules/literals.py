@@ -216,7 +216,6 @@ class Literals:
         pairs = list(zip(self.columns, self.cells_of(row), strict=True))
         if law == "marginals":
             inside = [column.within(cell) for column, cell in pairs]
-            inside = [its if its.size else OtherValues(row[j : j + 1]) for j, its in enumerate(inside)]
             return ColumnDraws(row, inside, [column.elsewhere[cell] for column, cell in pairs])
         varying, holds, values, texts, every = [], [], [], [], []
         for j, (column, cell) in enumerate(pairs):
@@ -226,7 +225,7 @@ class Literals:
                     continue
                 varying.append(j)
                 holds.append(has)
-                values.append(self.table.matrix[has, j] if has.any() else row[j : j + 1])
+                values.append(self.table.matrix[has, j])
                 texts.append(text)
                 every.append(cells)
         size = len(self.table.matrix)

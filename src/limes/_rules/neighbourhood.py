@@ -443,8 +443,7 @@ def _keeping(law: FlipLaw | CountLaw, facts: int, noun: str) -> str:
 class ColumnDraws:
     """All columns take values of a table independently: inside the row's cell where the literal holds.
 
-    A literal is a column that has values outside. Of a cell without a value in the table the row's own is the
-    only one.
+    A literal is a column that has values outside. No cell is without a value of the table.
     """
 
     values: Floats  # the row, (columns,)
@@ -508,8 +507,8 @@ class ColumnDraws:
 class TableDraws:
     """Rows of a table; the columns of facts that a row lacks take values of the table that have them.
 
-    A literal is a fact of one column that some rows lack; of a column's, a rule has one at most. Where no
-    value of the table has it, the row's own is the only one.
+    A literal is a fact of one column that some rows lack; of a column's, a rule has one at most. No fact is
+    without a value of the table.
     """
 
     values: Floats  # the row, (columns,)

@@ -145,7 +145,7 @@ class Precision:
 
     def other_side(self, threshold: float, target: float, *, risk: float) -> tuple[float, float]:
         """Return the share of rows on the other side of a threshold than the target, and its upper bound."""
-        across = (self.answers >= threshold) != (target >= threshold)
+        across = other_sides(self.answers, threshold, target)
         if self.weights is not None:
             return (float(self.weights @ across),) * 2
         return float(across.mean()), share_bound(int(across.sum()), across.size, risk=risk)
@@ -157,6 +157,15 @@ class Precision:
         order = np.argsort(self.distances, kind="stable")
         reached = np.cumsum(self.weights[order]) >= share - ROUNDING
         return float(self.distances[order][np.argmax(reached)])
+
+
+def other_sides(answers: Floats, threshold: float, target: float) -> Bools:
+    """Return which answers are on the other side of a threshold than the target.
+
+    Votes of half of the trees are at the threshold, in whatever order they were added up.
+    """
+    least = threshold - ROUNDING * max(1.0, abs(threshold))
+    return np.asarray((answers >= least) != (target >= least))
 
 
 def zero_sum_sets(u: Floats) -> Bools:

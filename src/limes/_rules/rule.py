@@ -32,6 +32,7 @@ from limes._rules.precision import (
     Precision,
     bernstein_bound,
     betting_bound,
+    other_sides,
     precision,
     theorem_accuracy,
     theorem_samples,
@@ -297,12 +298,12 @@ def standard_errors(problem: RowProblem, u: Floats, constant: float) -> Floats:
         away = signs - 1.0
         directions = away @ np.linalg.pinv(away.T @ away / len(away))
     elif problem.config.intercept:
-        law = problem.law
+        law = problem.near.law
         variance, gone = (np.broadcast_to(its, u.size)[support] for its in (law.variance, law.away))
         gram = np.diag(variance) + (np.outer(gone, gone) + law.shared)
         directions = np.linalg.solve(gram, signs.T - 1.0).T
     else:
-        directions = (signs - signs.mean(axis=1, keepdims=True)) / problem.law.variance
+        directions = (signs - signs.mean(axis=1, keepdims=True)) / problem.near.law.variance
     errors[support] = (residuals[:, None] * directions).std(axis=0) / np.sqrt(spare)
     return errors
 
@@ -415,7 +416,7 @@ class EvaluatedRule:
         """Return which answers are as a rule that is to hold says: of the class, or within its band."""
         config = self.problem.config
         if config.objective == "class":
-            return np.asarray((answers >= config.threshold) == (self.target >= config.threshold))
+            return ~other_sides(answers, config.threshold, self.target)
         band = self.bounds["band"] + ROUNDING * (abs(self.target) + self.bounds["band"])
         return np.asarray(np.abs(answers - self.target) <= band)
 
@@ -563,8 +564,7 @@ def _fact_sample(
         problem.span.check(answers)
         if config.objective == "precision":
             return np.abs(answers - problem.target)
-        across = (answers >= config.threshold) != (problem.target >= config.threshold)
-        return np.asarray(across, dtype=np.float64)
+        return other_sides(answers, config.threshold, problem.target).astype(np.float64)
 
     if isinstance(near, TableDraws):
         return TableFactSample(
