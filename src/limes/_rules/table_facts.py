@@ -24,8 +24,9 @@ from limes._arrays import Floats, Ints
 from limes._rules.neighbourhood import TableDraws
 from limes._rules.precision import Facts, SearchResult
 
-# Sets that grow, facts that each of them tries, and the share of the rows on which all are tried first
-_WIDTH, _TRIED, _FIRST = 4, 10, 1 / 8
+# Sets that grow, facts that each of them tries, sets that are tried on all rows at least, and the share of
+# the rows on which all are tried first
+_WIDTH, _TRIED, _LAST, _FIRST = 4, 8, 8, 1 / 8
 # Rows for which the set without the fact counts, in what rows that have it say of a fact
 _PRIOR = 4.0
 # Digits of errors in which sets are alike
@@ -88,7 +89,7 @@ class TableFactSample:
             scored = sorted((self._error(facts, number, parents[facts]), facts) for facts in racing)
             if number == self.size:
                 break
-            half = max(_WIDTH, -(-len(scored) // 2))
+            half = max(_LAST, -(-len(scored) // 2))
             racing, number = [facts for _, facts in scored[:half]], min(2 * number, self.size)
         self._tried = {facts: self._tried[facts] for _, facts in scored[:_WIDTH]}
         return scored
