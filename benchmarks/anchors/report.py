@@ -45,8 +45,8 @@ def text(result: dict[str, Any]) -> str:
     ]
     promise = ["| " + " | ".join(names) + " |", "|---" * len(names) + "|"]
     promise += [_promise(case, result["promise"]) for case in cases]
-    said = f"Both promise an error of {result['promise']:.0%} at most:"
-    return "\n".join([about, "", *same, "", said, "", *promise, "", _verdict(cases)])
+    header = f"Both promise an error of {result['promise']:.0%} at most:"
+    return "\n".join([about, "", *same, "", header, "", *promise, "", _verdict(cases)])
 
 
 def _mean(values: list[float | None]) -> float:
@@ -54,39 +54,39 @@ def _mean(values: list[float | None]) -> float:
 
 
 def _same(case: dict[str, Any]) -> str:
-    anchor, own, asked = case["anchor"], case["same size"], case["asked"]
-    difference = np.array(own["error"]) - np.array(anchor["error"])
+    anchor, same, called = case["anchor"], case["same size"], case["asked"]
+    difference = np.array(same["error"]) - np.array(anchor["error"])
     cells = [
         case["table"],
         case["columns"],
         f"{_mean(anchor['facts']):.1f}",
         f"{_mean(anchor['error']):.3f}",
-        f"{_mean(own['error']):.3f}",
+        f"{_mean(same['error']):.3f}",
         f"{np.mean(difference < 0):.0%}, {np.mean(difference == 0):.0%}",
         f"{_mean(anchor['disagree']):.3f}",
-        f"{_mean(own['disagree']):.3f}",
+        f"{_mean(same['disagree']):.3f}",
         f"{_mean(anchor['coverage']):.1%}",
-        f"{_mean(own['coverage']):.1%}",
+        f"{_mean(same['coverage']):.1%}",
         f"{_mean(anchor['seconds']):.2f}",
-        f"{_mean(own['seconds']):.2f}",
-        f"{_mean(asked['seconds']):.2f}",
+        f"{_mean(same['seconds']):.2f}",
+        f"{_mean(called['seconds']):.2f}",
         f"{_mean(anchor['calls']):,.0f}",
-        f"{_mean(asked['calls']):,.0f}",
+        f"{_mean(called['calls']):,.0f}",
     ]
     return "| " + " | ".join(map(str, cells)) + " |"
 
 
 def _promise(case: dict[str, Any], most: float) -> str:
-    anchor, own = case["anchor"], case["promise"]
-    kept, errors = np.array(own["kept"]), np.array(own["error"])
+    anchor, limes = case["anchor"], case["promise"]
+    kept, errors = np.array(limes["kept"]), np.array(limes["error"])
     cells = [
         case["table"],
         f"{_mean(anchor['facts']):.1f}",
         f"{np.sum(np.array(anchor['error']) <= most)} of {len(kept)}",
-        f"{_mean(own['facts']):.1f}",
+        f"{_mean(limes['facts']):.1f}",
         f"{kept.sum()} of {len(kept)}",
         f"{np.sum(errors[kept] <= most)} of {kept.sum()}",
-        f"{_mean(own['seconds']):.2f}",
+        f"{_mean(limes['seconds']):.2f}",
     ]
     return "| " + " | ".join(map(str, cells)) + " |"
 
@@ -95,10 +95,10 @@ def _verdict(cases: list[dict[str, Any]]) -> str:
     lower = all(_mean(case["same size"]["error"]) <= _mean(case["anchor"]["error"]) for case in cases)
     faster = all(_mean(case["asked"]["seconds"]) < _mean(case["anchor"]["seconds"]) for case in cases)
     return (
-        f"Goals: with as many facts an error that is no larger on any table: {_said(lower)}; less time on "
-        f"each, also where the forest is asked: {_said(faster)}."
+        f"Goals: with as many facts an error that is no larger on any table: {_word(lower)}; less time on "
+        f"each, also where the forest is asked: {_word(faster)}."
     )
 
 
-def _said(reached: bool) -> str:
+def _word(reached: bool) -> str:
     return "reached" if reached else "**missed**"

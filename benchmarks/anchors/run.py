@@ -133,9 +133,9 @@ def _judge(case: Case, row: np.ndarray, sides: Sides, record: dict[str, list[flo
     record["facts"].append(len(sides))
     record["error"].append(float((case.label(_drawn(case.background, sides)) != label).mean()))
     holds = np.all([_inside(case.background[:, j], *ends) for j, ends in sides.items()], axis=0)
-    own = case.background[holds] if sides else case.background
-    record["coverage"].append(len(own) / len(case.background))
-    record["disagree"].append(float((case.label(own) != label).mean()) if len(own) else None)
+    rows = case.background[holds] if sides else case.background
+    record["coverage"].append(len(rows) / len(case.background))
+    record["disagree"].append(float((case.label(rows) != label).mean()) if len(rows) else None)
 
 
 def _inside(x: np.ndarray, low: float, high: float) -> np.ndarray:

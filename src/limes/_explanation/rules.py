@@ -52,7 +52,8 @@ class Certificate(Printable):
         E[s f] is exact, ``objective`` is ``fresh_fidelity``, and only the distance to the bound is exact.
     proved, optimum
         Whether no rule of this size has a smaller error: under the law itself ("population", where E[s f] is
-        exact), or in the sample that was drawn ("sample"). Never under an estimated E[s f] ("estimate").
+        exact), or in the sample that was drawn ("sample"). Never under an estimated E[s f] ("estimate"), nor
+        where facts were added one by one ("search": law "background", unless no row of the sample errs).
     stability, near_ties
         For an estimate: how often resampled rows choose the same literals, and how often each of the others,
         by condition, where that is at least 10 %. NaN and empty otherwise.
@@ -321,7 +322,7 @@ def _fewest(facts: Certificate) -> str:
             f"It is the first rule whose {facts.certified} error is as small as was asked for, among those "
             f"of least {facts.minimises} error with 1, 2, ... facts: fewer other facts may do."
         )
-    if facts.fewest is None:
+    if facts.fewest is None and facts.facts:
         return "The rules of fewer facts that were tried do not reach the error that was asked for."
     if not facts.facts:
         return "No fact is needed for the error that was asked for."
@@ -337,6 +338,8 @@ def _optimality(facts: Certificate) -> str:
         ties = ", ".join(f"{one_line(name)} ({share:.0%})" for name, share in facts.near_ties.items())
         chosen = f"Other samples choose the same facts in {facts.stability:.0%}"
         return chosen + (f"; others: {ties}." if ties else ".")
+    if facts.optimum == "search":
+        return "That it is the best rule of this size is not proved: facts were added one by one."
     if facts.lower_bound > 0:
         error = "a squared error" if facts.minimises == "fidelity" else "an error"
         return f"The best rule of this size has {error} at most {facts.gap:.1%} smaller."

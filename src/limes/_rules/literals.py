@@ -566,7 +566,7 @@ class LiteralRows(SignRows):
 _CHANGES = "a column keeps its value, or takes a background value of another bin"
 _TABLE_LABELS = {
     "background": "rows of the table, with values of the facts' bins where they lack them",
-    "marginals": "every column takes values of the table on its own; those of facts in their bins",
+    "marginals": "columns take values of the table independently; those of facts in their bins",
 }
 
 

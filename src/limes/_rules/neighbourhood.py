@@ -204,7 +204,7 @@ class CountLaw:
 
 @dataclass(frozen=True, eq=False)
 class OwnLaw:
-    """d literals, each flipped with a probability of its own, independently."""
+    """d literals that flip independently, with probabilities that may differ."""
 
     flip: Floats  # q_j, (d,), between 0 and 1
 
@@ -500,7 +500,7 @@ class ColumnDraws:
 
     def clause(self, facts: int) -> str:
         other = "every other column" if facts else "every column"
-        return f"neighbours take {other} from a row of the table of its own"
+        return f"neighbours take {other} from the table independently"
 
 
 @dataclass(frozen=True, eq=False)
@@ -621,10 +621,10 @@ class SplitColumn(IndicatorColumn):
 def _inside_or_outside(inside: OtherValues, outside: OtherValues, flip: float) -> IndicatorColumn:
     """Return a column of the table's marginal law that leaves the row's cell with probability ``flip``."""
     its = inside.atoms
-    own = np.zeros(its.value.size, dtype=np.int64)
+    owners = np.zeros(its.value.size, dtype=np.int64)
     if not outside.size:
-        return IndicatorColumn.of(marginal(Levels(np.zeros(1)), [1.0], [(its, own)]), _FIRST)
-    owners = np.concatenate([own, np.ones(outside.atoms.value.size, dtype=np.int64)])
+        return IndicatorColumn.of(marginal(Levels(np.zeros(1)), [1.0], [(its, owners)]), _FIRST)
+    owners = np.concatenate([owners, np.ones(outside.atoms.value.size, dtype=np.int64)])
     law = Marginal(_TWO_CELLS, np.log([1.0 - flip, flip]), (its, outside.atoms), owners)
     stays, leaves = np.array([1.0 - flip]), np.array([flip])
     return SplitColumn(law, _FIRST, stays, leaves, np.zeros(1), _SECOND, inside=inside, outside=outside)

@@ -67,7 +67,7 @@ class SparseSolution:
 class PopulationProblem:
     r"""F(u) = a‖u‖² + κ(Σu)² - 2 Γ·u + Var f + (y - E f - cΣu)² with c = 1 - ρ, from the law itself.
 
-    Of literals that flip with probabilities of their own it is Σ a_j u_j² - 2 Γ·u + Var f + (y - E f - c·u)².
+    Of literals that flip with different probabilities it is Σ a_j u_j² - 2 Γ·u + Var f + (y - E f - c·u)².
     """
 
     instance: Floats  # x, (d,)

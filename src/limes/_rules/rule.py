@@ -435,6 +435,8 @@ class EvaluatedRule:
         optimum = "sample" if config.of_sample else "estimate"
         if config.is_to_hold:
             optimum = "population" if problem.facts is not None and problem.facts.is_complete else "sample"
+            if isinstance(problem.near, TableDraws) and not solution.proved:
+                optimum = "search"
         elif self.exact:
             # all but Var f is exact in the objective and its bound, which have it in common: the error on
             # fresh rows takes its place, and the bound lies as far below as in the solver's problem
@@ -522,7 +524,8 @@ def explain_row(
         solution = problem.solve(k)
         if certain is None and config.is_to_hold and config.error is not None:
             is_enough = solution.objective <= config.error
-            if fewest is None and solution.lower_bound <= config.error:
+            is_searched = not isinstance(near, TableDraws)  # where facts are added, fewer others may do
+            if is_searched and fewest is None and solution.lower_bound <= config.error:
                 fewest = solution.support.size if is_enough else k
             if not is_enough and k != config.sizes[-1]:
                 continue  # nor is it on fresh rows

@@ -71,10 +71,14 @@ class TableFactSample:
         columns = len(np.unique(self._near.varying[self._candidates]))
         while len(self._levels) <= min(k, columns):
             self._levels.append(self._grown(self._levels[-1]))
-        sets = sorted(
-            (its for level in self._levels[: k + 1] for its in level),
-            key=lambda its: (round(its[0], _DIGITS), len(its[1]), its[1]),
-        )
+
+        def rank(entry: tuple[float, Facts]) -> tuple[float, int, float, Facts]:
+            """Of sets alike the smaller is better, then the one that more rows of the table have."""
+            error, facts = entry
+            rows = self._near.have(np.array(facts, dtype=np.int64))
+            return round(error, _DIGITS), len(facts), -float(rows.mean()), facts
+
+        sets = sorted((its for level in self._levels[: k + 1] for its in level), key=rank)
         return SearchResult(tuple(sets), sets[0][0] if k == 0 else 0.0, self._nodes)
 
     def _grown(self, sets: Scored) -> Scored:
@@ -96,19 +100,19 @@ class TableFactSample:
 
     def _promising(self, facts: Facts) -> list[int]:
         """Return the facts that do best beside ``facts`` in the rows that have them anyway."""
-        taken = self._near.varying[list(facts)]
-        others = self._candidates[~np.isin(self._near.varying[self._candidates], taken)]
+        columns = self._near.varying[list(facts)]
+        others = self._candidates[~np.isin(self._near.varying[self._candidates], columns)]
         losses, has = self._tried[facts], ~self._flips[:, others]
         mean = (losses @ has + _PRIOR * losses.mean()) / (has.sum(axis=0) + _PRIOR)
         return [int(j) for j in others[np.argsort(mean, kind="stable")[:_TRIED]]]
 
     def _error(self, facts: Facts, number: int, parent: Facts | None = None) -> float:
         """Mean loss of the first rows with these facts; what was tried before is not asked again."""
-        known = self._tried.get(facts, np.zeros(0))
-        if number > known.size:
-            new = slice(known.size, number)
+        before = self._tried.get(facts, np.zeros(0))
+        if number > before.size:
+            new = slice(before.size, number)
             flips = self._flips[new]
-            losses = np.empty(number - known.size)
+            losses = np.empty(number - before.size)
             lacks = np.ones(losses.size, dtype=np.bool_)
             if parent is not None:  # the same rows where they have the one fact more
                 (added,) = set(facts) - set(parent)
@@ -119,5 +123,5 @@ class TableFactSample:
                     facts, self._rows[new][lacks], flips[lacks], self._values[new][lacks]
                 )
                 losses[lacks] = self._losses(rows)
-            self._tried[facts] = np.concatenate([known, losses])
+            self._tried[facts] = np.concatenate([before, losses])
         return float(self._tried[facts][:number].mean())
