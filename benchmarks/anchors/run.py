@@ -24,7 +24,7 @@ import limes
 from benchmarks.progress import say
 from benchmarks.speed.run import machine
 
-ROWS, MOST, BACKGROUND, DRAWN = 10, 6000, 1000, 10_000
+ROWS, MOST, BACKGROUND, DRAWN = 8, 6000, 1000, 10_000
 PROMISE = 0.05
 TARGETS = {
     "wine_quality_white": lambda y: y >= 6,
@@ -82,7 +82,7 @@ def _cases(wanted: str) -> Iterator[Case]:
         matrix = x.fillna(x.median()).to_numpy(dtype=float)
         order = np.random.default_rng(0).permutation(len(x))
         train, test = order[: -len(x) // 4], order[-ROWS:]
-        model = RandomForestClassifier(50, min_samples_leaf=2, random_state=0).fit(matrix[train], y[train])
+        model = RandomForestClassifier(20, min_samples_leaf=2, random_state=0).fit(matrix[train], y[train])
         yield Case(table, model, matrix[train[:BACKGROUND]], texts, matrix[test])
 
 

@@ -245,9 +245,9 @@ class SparseExplainer(Described):
     ...     error=0.05,
     ...     rng=0,
     ... )
-    >>> certificate = anchors(wines.iloc[[150]]).certificate
+    >>> certificate = anchors(wines.iloc[[160]]).certificate
     >>> certificate.neighbourhood
-    'neighbours are rows of the table, with values of the facts\' bins where they lack them'
+    "neighbours are rows of the table, with values of the facts' bins where they lack them"
     >>> certificate.bounds["class"] <= 0.05, certificate.agreement
     (True, 1.0)
 
