@@ -53,7 +53,7 @@ class Certificate(Printable):
     proved, optimum
         Whether no rule of this size has a smaller error: under the law itself ("population", where E[s f] is
         exact), or in the sample that was drawn ("sample"). Never under an estimated E[s f] ("estimate"), nor
-        where facts were added one by one ("search": law "background", unless no row of the sample errs).
+        where facts were added one by one ("search": laws of a table, unless no row of the sample errs).
     stability, near_ties
         For an estimate: how often resampled rows choose the same literals, and how often each of the others,
         by condition, where that is at least 10 %. NaN and empty otherwise.

@@ -138,8 +138,9 @@ class SparseExplainer(Described):
         For "precision" and "class" also anchors' law, in which neighbours share nothing but the facts, by any
         value of the same bin: "background", the other columns are those of a row of the literals' table; or
         "marginals", each column is drawn from the table on its own: E[s f] is exact, as for "literal".
-        Under "background" facts are added one by one to the best sets, with no proof that others do no
-        better, and with ``encoding="thresholds"`` of the literals they are sides of a cut, too.
+        Under "background", and of more than four under "marginals", facts are added one by one to the best
+        sets, with no proof that others do no better. Under "background", with ``encoding="thresholds"`` of
+        the literals, they are sides of a cut, too.
         For "certain" "background" are the ranges of the background, which it has anyway.
     samples
         Rows around each instance that w is fitted on.

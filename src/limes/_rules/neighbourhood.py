@@ -498,6 +498,14 @@ class ColumnDraws:
         flips = self.law.flips(rng, count)
         return flips, self.rows(flips, rng)
 
+    def values_of(self, rng: np.random.Generator, count: int) -> Floats:
+        """Draw values of each literal's cell, (count, d)."""
+        return np.stack([rng.choice(self.inside[j].values, count) for j in self.varying], axis=1)
+
+    def share(self, facts: Ints) -> float:
+        """Return the probability that facts, by their positions, hold."""
+        return float(np.prod(1.0 - self.law.flip[facts]))
+
     def clause(self, facts: int) -> str:
         other = "every other column" if facts else "every column"
         return f"neighbours take {other} from the table independently"
@@ -540,21 +548,28 @@ class TableDraws:
         """Draw values of which each literal holds, (count, d)."""
         return np.stack([rng.choice(its, count) for its in self.inside], axis=1)
 
-    def having(self, facts: Iterable[int], rows: Floats, flips: Bools, values: Floats) -> Floats:
-        """Return rows in which facts, by their positions, hold: by these values where they do not."""
-        changed = rows.copy()
-        for place in facts:
-            lacks = flips[:, place]
-            changed[lacks, self.varying[place]] = values[lacks, place]
-        return changed
-
     def have(self, facts: Ints) -> Bools:
         """Return in which rows of the table facts, by their positions, hold, (n,)."""
         return np.asarray(self.holds[:, facts].all(axis=1))
 
+    def share(self, facts: Ints) -> float:
+        """Return the share of the table's rows in which facts hold."""
+        return float(self.have(facts).mean())
+
     def clause(self, facts: int) -> str:
         with_facts = ", with values of the facts' bins where they lack them" if facts else ""
         return f"neighbours are rows of the table{with_facts}"
+
+
+def having(
+    near: ColumnDraws | TableDraws, facts: Iterable[int], rows: Floats, flips: Bools, values: Floats
+) -> Floats:
+    """Return rows in which facts, by their positions, hold: by these values where they do not."""
+    changed = rows.copy()
+    for place in facts:
+        lacks = flips[:, place]
+        changed[lacks, near.varying[place]] = values[lacks, place]
+    return changed
 
 
 # Neighbourhoods of one law, of which rows with facts are a part

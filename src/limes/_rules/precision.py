@@ -36,7 +36,7 @@ import numpy as np
 from scipy.special import bdtr, betaincinv
 
 from limes._arrays import ROUNDING, Bools, Floats, Ints
-from limes._rules.neighbourhood import FlippingLiterals, LiteralNeighbourhood, TableDraws
+from limes._rules.neighbourhood import FlippingLiterals, LiteralNeighbourhood, TableDraws, having
 from limes.exceptions import InputError
 
 
@@ -190,8 +190,8 @@ def precision(
     support, rest = np.flatnonzero(u), np.flatnonzero(u == 0.0)
     if isinstance(near, TableDraws):
         flips, rows = near.draw(rng, draws)
-        answered = predict(near.having(support, rows, flips, near.values_of(rng, draws)))
-        return _of_draws(answered, target, float(near.have(support).mean()))
+        answered = predict(having(near, support, rows, flips, near.values_of(rng, draws)))
+        return _of_draws(answered, target, near.share(support))
     law, none = near.law, np.zeros((1, support.size), dtype=np.bool_)
     sets = zero_sum_sets(u[support]) if support.size <= _LARGEST_SUPPORT else none
     flipped = sets.sum(axis=1)

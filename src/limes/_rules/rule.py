@@ -12,7 +12,7 @@ squares on them for weights.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
@@ -24,7 +24,7 @@ from limes._arrays import ROUNDING, Bools, Floats, Ints, fingerprint, is_constan
 from limes._expectations.moments import REFUSED
 from limes._explanation.rules import BAND, Certificate
 from limes._rules.model import Ask, ModelReading, RowCalls
-from limes._rules.neighbourhood import Law, LiteralNeighbourhood, TableDraws
+from limes._rules.neighbourhood import ColumnDraws, Law, LiteralNeighbourhood, TableDraws
 from limes._rules.precision import (
     EXACT_LITERALS,
     MOST_SAMPLES,
@@ -53,6 +53,9 @@ from limes._warnings import RowWarning
 
 # Resamples that judge the choice of literals, and the share from which another literal is a near-tie
 _RESAMPLES, _NEAR_TIE = 200, 0.1
+# Facts of independent columns that a sample is searched for: few of its rows have more of them, and many sets
+# of these do not err
+_PROVABLE = 4
 # An R² below it says little
 _POOR = 0.1
 # How often Γ is estimated, the last time with the explanation so far as its control
@@ -435,7 +438,7 @@ class EvaluatedRule:
         optimum = "sample" if config.of_sample else "estimate"
         if config.is_to_hold:
             optimum = "population" if problem.facts is not None and problem.facts.is_complete else "sample"
-            if isinstance(problem.near, TableDraws) and not solution.proved:
+            if isinstance(problem.facts, TableFactSample) and not solution.proved:
                 optimum = "search"
         elif self.exact:
             # all but Var f is exact in the objective and its bound, which have it in common: the error on
@@ -524,7 +527,8 @@ def explain_row(
         solution = problem.solve(k)
         if certain is None and config.is_to_hold and config.error is not None:
             is_enough = solution.objective <= config.error
-            is_searched = not isinstance(near, TableDraws)  # where facts are added, fewer others may do
+            # where facts are added one by one, fewer others may do
+            is_searched = not isinstance(problem.facts, TableFactSample)
             if is_searched and fewest is None and solution.lower_bound <= config.error:
                 fewest = solution.support.size if is_enough else k
             if not is_enough and k != config.sizes[-1]:
@@ -570,22 +574,31 @@ def _fact_sample(
         return other_sides(answers, config.threshold, problem.target).astype(np.float64)
 
     if isinstance(near, TableDraws):
-        return TableFactSample(
-            near, lambda x: losses_of(answer(x)), problem.candidates, rows=config.samples, rng=rng
-        )
+        return _added_facts(problem, near, lambda x: losses_of(answer(x)), rng)
+    size = near.law.size
 
     def losses(flips: Bools) -> Floats:
         return losses_of(answer(near.rows(flips, rng)))
 
-    size = near.law.size
     few = size <= np.log2(MOST_SAMPLES * config.samples) or (is_read and size <= EXACT_LITERALS)
     if near.decided_by_flips and few:
         return FactSample(near, losses, problem.candidates, first=None, rng=rng)
+    if isinstance(near, ColumnDraws) and config.sizes[-1] > _PROVABLE:
+        return _added_facts(problem, near, lambda x: losses_of(answer(x)), rng)
     first = problem.seen.flips, losses_of(problem.seen.values)
     if problem.exact is not None:  # the rows seen are the fresh ones
         flips = near.law.flips(rng, config.samples)
         first = flips, losses(flips)
     return FactSample(near, losses, problem.candidates, first=first, rng=rng)
+
+
+def _added_facts(
+    problem: RowProblem,
+    near: ColumnDraws | TableDraws,
+    losses: Callable[[Floats], Floats],
+    rng: np.random.Generator,
+) -> TableFactSample:
+    return TableFactSample(near, losses, problem.candidates, rows=problem.config.samples, rng=rng)
 
 
 def _precision(

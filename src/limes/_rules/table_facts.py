@@ -10,7 +10,8 @@ without a call, how a set does with one more fact in the rows that have it. The 
 to the best sets of one fact less, and tried on the rows themselves: all on a part of them, and the better
 half each time on twice as many.
 
-Ribeiro, Singh and Guestrin 2018 compare sets of facts under this law too, by confidence bounds of each.
+It is the search of the law of whole rows, and of that of independent columns where facts are so many that
+few draws have them all. Ribeiro, Singh and Guestrin 2018 compare sets by confidence bounds of each.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import TypeAlias
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes._rules.neighbourhood import TableDraws
+from limes._rules.neighbourhood import ColumnDraws, TableDraws, having
 from limes._rules.precision import Facts, SearchResult
 
 # Sets that grow, facts that each of them tries, sets that are tried on all rows at least, and the share of
@@ -45,7 +46,7 @@ class TableFactSample:
 
     def __init__(
         self,
-        near: TableDraws,
+        near: ColumnDraws | TableDraws,
         losses: Callable[[Floats], Floats],
         candidates: Ints,
         *,
@@ -75,8 +76,8 @@ class TableFactSample:
         def rank(entry: tuple[float, Facts]) -> tuple[float, int, float, Facts]:
             """Of sets alike the smaller is better, then the one that more rows of the table have."""
             error, facts = entry
-            rows = self._near.have(np.array(facts, dtype=np.int64))
-            return round(error, _DIGITS), len(facts), -float(rows.mean()), facts
+            share = self._near.share(np.array(facts, dtype=np.int64))
+            return round(error, _DIGITS), len(facts), -share, facts
 
         sets = sorted((its for level in self._levels[: k + 1] for its in level), key=rank)
         return SearchResult(tuple(sets), sets[0][0] if k == 0 else 0.0, self._nodes)
@@ -119,8 +120,8 @@ class TableFactSample:
                 lacks = flips[:, added]
                 losses[~lacks] = self._tried[parent][new][~lacks]
             if lacks.any():
-                rows = self._near.having(
-                    facts, self._rows[new][lacks], flips[lacks], self._values[new][lacks]
+                rows = having(
+                    self._near, facts, self._rows[new][lacks], flips[lacks], self._values[new][lacks]
                 )
                 losses[lacks] = self._losses(rows)
             self._tried[facts] = np.concatenate([before, losses])
