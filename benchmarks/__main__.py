@@ -34,6 +34,7 @@ PARTS = {
     "quality": ("seeds", "cases"),
     "sparse": (),
     "holding": ("cases",),
+    "anchors": ("cases",),
     "certain": ("cases",),
     "cover": ("cases",),
     "contrasts": ("cases",),

@@ -118,7 +118,10 @@ NAMES = {
     "limes._rules.least_cost": "cheapest_choice",
     "limes._rules.bounds": "Searched bounds_of",
     "limes._rules": "model:sparse_model pairwise rule:_sparse_pipeline solvers:search",
-    "limes._rules.neighbourhood": "FLIP_LAWS ColumnChanges CountLaw FlipLaw LiteralFlips OtherValues",
+    "limes._rules.neighbourhood": (
+        "FLIP_LAWS ColumnChanges ColumnDraws CountLaw FlipLaw LiteralFlips OtherValues TableDraws"
+    ),
+    "limes._rules.table_facts": "TableFactSample",
     "limes._rules.pairwise": "Incumbent Node SearchProblem",
     "limes._rules.perspective": "FreeQuadratic PerspectiveSearch Point Relaxation perspective_bound",
     "limes._rules.precision": (

@@ -53,8 +53,9 @@ print(longer.rule())
 # Rules that hold
 # ---------------
 #
-# ``objective="precision"`` asks another question: under which facts does the prediction move least? Such a rule has no weights; others call it an anchor. The
-# certificate states how little the prediction moves in 90 % of the neighbours with these facts and, where it is proved, that no other facts do better in the sample.
+# ``objective="precision"`` asks another question: under which facts does the prediction move least? Such a rule has no weights. The certificate states how
+# little the prediction moves in 90 % of the neighbours with these facts and, where it is proved, that no other facts do better in the sample. It also says what
+# the neighbours are, and how many of the table's own rows with the facts lie as near.
 holding = limes.SparseExplainer(model, literals=literals, k=3, objective="precision")(X.iloc[[3]])
 print(holding.certificate)
 
@@ -62,6 +63,12 @@ print(holding.certificate)
 # The fewest facts under which the prediction moves by no more than 20 on average, at 95 % confidence:
 fewest = limes.SparseExplainer(model, literals=literals, k="smallest", error=20.0, objective="precision")
 print(fewest(X.iloc[[3]]).rule())
+
+# %%
+# Neighbours keep 73 % of the other columns. With ``law="background"`` they keep none: all but the facts is that of another row of the table, as it is for anchors.
+# Such a claim is larger, and takes more facts:
+anchor = limes.SparseExplainer(model, literals=literals, k=3, objective="precision", law="background")
+print(anchor(X.iloc[[3]]).certificate)
 
 # %%
 # For classifiers, ``objective="class"`` finds the facts under which the class changes least often: :doc:`/gallery/rules/plot_2_anchors`.
@@ -87,7 +94,7 @@ contrast.proved
 # The mathematics is that of :doc:`/papers/koriche-2025`.
 #
 # On the command line: ``limes explain model.skops table.csv --row 3 --sparse 4 --exclude sex``, and ``limes explain-table ... --sparse 4`` adds a column ``rule`` to
-# every row. ``--objective precision`` finds a rule that holds.
+# every row. ``--objective precision`` finds a rule that holds, ``--law background`` under anchors' law.
 #
 # Choices
 # -------

@@ -358,8 +358,13 @@ def test_a_row_is_explained_by_few_facts(files):
         assert f"the probability {'is ' * (objective == 'class')}{promise}" in " ".join(
             holding.output.split()
         )
+    for law, clause in (("literal", "keep 73%"), ("background", "are rows of the table")):
+        options = () if law == "literal" else ("--law", law)
+        holding = run(files, *arguments, "--sparse", "2", "--objective", "precision", *options)
+        assert f"Neighbours {clause}" in " ".join(holding.output.split())
     for options, message in [
         (("--sparse", "2", "--weights", "euclidean"), "leave out"),
+        (("--sparse", "2", "--law", "joint"), "leave out"),
         (("--sparse", "2", "--exclude", "alcohl"), "did you mean 'alcohol'"),
         (("--exclude", "alcohol"), "go with --sparse"),
         (("--objective", "precision"), "go with --sparse"),

@@ -15,6 +15,9 @@ from limes.exceptions import InputError
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
+# Values of --law that facts of --sparse have
+_LAWS_OF_RULES = ("background", "marginals")
+
 FittedModel = Annotated[Path, typer.Argument(help="A fitted model, as for explain.")]
 MaxCalls = Annotated[int | None, typer.Option(help="As for explain.")]
 Sparse = Annotated[
@@ -121,6 +124,7 @@ class SharedOptions:
         options: dict[str, Any] = {"bins": files.parse_bins(self.bins), "k": facts, "exclude": exclude or []}
         options |= self._of_columns() | ({} if objective == "fidelity" else {"objective": objective})
         options |= {"threshold": self.threshold} if objective == "class" else {}
+        options |= {"law": self.law} if self.law in _LAWS_OF_RULES else {}
         return {**self._common(model), **options}
 
     def _of_columns(self) -> dict[str, Any]:
@@ -131,11 +135,12 @@ class SharedOptions:
 
     def check_sparse(self, max_calls: int | None, *, is_table: bool = True) -> None:
         """Raise InputError for options that explanations by facts do not have."""
-        of_values = (self.law, self.weights, self.bandwidth, max_calls)
-        if not is_table or of_values != (SharedOptions.law, SharedOptions.weights, None, None):
+        of_values = (self.weights, self.bandwidth, max_calls)
+        has_law = self.law not in (SharedOptions.law, *_LAWS_OF_RULES)
+        if not is_table or has_law or of_values != (SharedOptions.weights, None, None):
             raise InputError(
-                "--sparse explains tables by facts that hold: leave out --law, --weights, --bandwidth and "
-                "--max-calls"
+                "--sparse explains tables by facts that hold: leave out --weights, --bandwidth and "
+                "--max-calls, and --law but for background and marginals"
             )
 
 

@@ -46,13 +46,14 @@ class Certificate(Printable):
     bounds
         Upper bounds: "fidelity" and "precision" by empirical Bernstein inequalities on fresh rows (for
         rules that are to hold "precision" by bets, which are tighter), and "precision_from_fidelity" =
-        √(fidelity bound / coincidence).
+        √(fidelity bound / coincidence), but for law "background", whose rows with facts are no others' part.
     objective, lower_bound, gap, nodes
         Of the problem that the solver solved; see :class:`limes._rules.problem.SparseSolution`. Where
         E[s f] is exact, ``objective`` is ``fresh_fidelity``, and only the distance to the bound is exact.
     proved, optimum
         Whether no rule of this size has a smaller error: under the law itself ("population", where E[s f] is
-        exact), or in the sample that was drawn ("sample"). Never under an estimated E[s f] ("estimate").
+        exact), or in the sample that was drawn ("sample"). Never under an estimated E[s f] ("estimate"), nor
+        where facts were added one by one ("search": laws of a table, unless no row of the sample errs).
     stability, near_ties
         For an estimate: how often resampled rows choose the same literals, and how often each of the others,
         by condition, where that is at least 10 %. NaN and empty otherwise.
@@ -70,6 +71,12 @@ class Certificate(Printable):
         The explanation in words.
     coverage
         Share of the background's rows for which all facts of the rule hold; None without a background.
+    agreement
+        Of rules that are to hold: the share of these rows that are as the rule says, on the same side of
+        ``threshold``, or within ``bounds["band"]`` of ``prediction``. None without such rows, and for
+        "certain".
+    neighbourhood
+        What the neighbours are, in a clause: "neighbours keep 73% of the other columns".
     minimises
         The error that the facts minimise: the "fidelity" error of the weights, or, for rules that are to
         hold, the "precision" error or, for "class", P[other class given the facts]. Then ``objective``,
@@ -138,6 +145,8 @@ class Certificate(Printable):
     stability: float = math.nan
     near_ties: dict[str, float] = field(default_factory=dict)
     coverage: float | None = None
+    agreement: float | None = None
+    neighbourhood: str = ""
     worst_case: tuple[float, float] | None = None
     worst_case_exact: bool = False
     minimises: str = "fidelity"
@@ -235,6 +244,8 @@ def certificate_sentences(facts: Certificate) -> Iterator[str]:
         )
     else:
         yield holding_sentence(facts)
+    if facts.neighbourhood:
+        yield f"{facts.neighbourhood[0].upper()}{facts.neighbourhood[1:]}."
     error = f" ± {number(facts.precision_error, 2)}" if facts.precision_error else ""
     yield (
         "Where its facts hold, the model's answer differs from this prediction by "
@@ -246,7 +257,7 @@ def certificate_sentences(facts: Certificate) -> Iterator[str]:
         ends = "" if facts.worst_case_exact else " (bounds, which no row need reach)"
         yield f"Whatever the other columns are, the model then answers between {low} and {high}{ends}."
     if facts.coverage is not None:
-        yield f"The facts hold in {facts.coverage:.1%} of the background's rows."
+        yield f"The facts hold in {facts.coverage:.1%} of the background's rows{_agreement(facts)}."
     yield _optimality(facts)
     if facts.certified or facts.fewest is not None:
         yield _fewest(facts)
@@ -258,6 +269,18 @@ def certificate_sentences(facts: Certificate) -> Iterator[str]:
         )
     else:
         yield f"Answers are known to lie in [{low}, {high}], on which the bounds rest."
+
+
+def _agreement(facts: Certificate) -> str:
+    """Write how many of the table's own rows with the facts are as the rule says."""
+    if facts.agreement is None:
+        return ""
+    where = f"within {number(facts.bounds['band'], 2)} of {number(facts.prediction)}"
+    if facts.threshold is not None:
+        side = "below" if facts.prediction < facts.threshold else "at or above"
+        where = f"{side} {number(facts.threshold)}"
+    share = math.floor(1000.0 * facts.agreement) / 1000.0  # not all where it is nearly all
+    return f"; in {share:.1%} of these the {facts.quantity} is {where}"
 
 
 def _certain_sentence(facts: Certificate) -> str:
@@ -299,7 +322,7 @@ def _fewest(facts: Certificate) -> str:
             f"It is the first rule whose {facts.certified} error is as small as was asked for, among those "
             f"of least {facts.minimises} error with 1, 2, ... facts: fewer other facts may do."
         )
-    if facts.fewest is None:
+    if facts.fewest is None and facts.facts:
         return "The rules of fewer facts that were tried do not reach the error that was asked for."
     if not facts.facts:
         return "No fact is needed for the error that was asked for."
@@ -315,6 +338,8 @@ def _optimality(facts: Certificate) -> str:
         ties = ", ".join(f"{one_line(name)} ({share:.0%})" for name, share in facts.near_ties.items())
         chosen = f"Other samples choose the same facts in {facts.stability:.0%}"
         return chosen + (f"; others: {ties}." if ties else ".")
+    if facts.optimum == "search":
+        return "That it is the best rule of this size is not proved: facts were added one by one."
     if facts.lower_bound > 0:
         error = "a squared error" if facts.minimises == "fidelity" else "an error"
         return f"The best rule of this size has {error} at most {facts.gap:.1%} smaller."

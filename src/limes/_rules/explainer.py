@@ -39,7 +39,7 @@ from limes._rules.domain import Domain
 from limes._rules.least_cost import NODES
 from limes._rules.literals import Literals, TableRows, check_columns, rows_of
 from limes._rules.model import ModelReading, RowCalls, RuleModel
-from limes._rules.neighbourhood import SIGNS, LiteralNeighbourhood
+from limes._rules.neighbourhood import SIGNS, TABLE_DRAWS, LiteralNeighbourhood
 from limes._rules.problem import AnswerRange, check_sparsity
 from limes._rules.rule import (
     EvaluatedRule,
@@ -48,6 +48,7 @@ from limes._rules.rule import (
     explain_row,
     rule_warnings,
 )
+from limes._rules.rule_facts import RuleFacts, agreement
 from limes._rules.solvers import SOLVERS, search_options
 from limes._rules.sufficient import (
     TIME_LIMIT,
@@ -121,7 +122,7 @@ class SparseExplainer(Described):
         For "class" and "certain": the number between the classes; 0.5 for probabilities, 0 for margins. For
         "certain" also "class": that the model predicts the row's class, of any number of classes.
     spread
-        σ ≥ 0; the larger, the closer to the instance.
+        σ ≥ 0, 1 by default; the larger, the closer to the instance. Laws of a table have none.
     intercept
         Whether the constant b is fitted. False is the paper's form: b = 0 and w·x = f(x), whatever the range
         of the answers, so that literals carry the model's base.
@@ -131,7 +132,13 @@ class SparseExplainer(Described):
     law
         Which literals flip. "literal": each with probability q, independently. "count": j of them with
         probability proportional to e^{-σj}, which ones is a uniform draw; its E[s f] is always sampled.
-        "background": for "certain", the ranges of the background, which it has anyway.
+        For "precision" and "class" also anchors' law, in which neighbours share nothing but the facts, by any
+        value of the same bin: "background", the other columns are those of a row of the literals' table; or
+        "marginals", each column is drawn from the table on its own: E[s f] is exact, as for "literal".
+        Under "background", and of more than four under "marginals", facts are added one by one to the best
+        sets, with no proof that others do no better. Under "background", with ``encoding="thresholds"`` of
+        the literals, they are sides of a cut, too.
+        For "certain" "background" are the ranges of the background, which it has anyway.
     samples
         Rows around each instance that w is fitted on.
     solver
@@ -195,8 +202,10 @@ class SparseExplainer(Described):
 
     References
     ----------
-    Koriche, Lagniez and Tran, "Probabilistic Explanations for Regression Models", 2025; "certain": Ignatiev,
-    Narodytska and Marques-Silva, "Abduction-based explanations for machine learning models", AAAI 2019.
+    Koriche, Lagniez and Tran, "Probabilistic Explanations for Regression Models", 2025; "background":
+    Ribeiro, Singh and Guestrin, "Anchors: high-precision model-agnostic explanations", AAAI 2018; "certain":
+    Ignatiev, Narodytska and Marques-Silva, "Abduction-based explanations for machine learning models", AAAI
+    2019.
 
     Examples
     --------
@@ -222,6 +231,27 @@ class SparseExplainer(Described):
     >>> limes.SparseExplainer(product, k=2, spread=0.0, objective="precision")([[1, 1, 1, 1]]).rule()
     '[x0 = 1] and [x1 = 1]  ->  output within 0.3 of 0.75'
 
+    Facts that hold whatever else a row of the table has:
+
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> wines, grapes = load_wine(return_X_y=True, as_frame=True)
+    >>> forest = RandomForestClassifier(20, random_state=0).fit(wines, grapes == 2)
+    >>> anchors = limes.SparseExplainer(
+    ...     forest,
+    ...     literals=limes.Literals.fit(wines),
+    ...     law="background",
+    ...     k="smallest",
+    ...     objective="class",
+    ...     error=0.05,
+    ...     rng=0,
+    ... )
+    >>> certificate = anchors(wines.iloc[[160]]).certificate
+    >>> certificate.neighbourhood
+    "neighbours are rows of the table, with values of the facts' bins where they lack them"
+    >>> certificate.bounds["class"] <= 0.05, certificate.agreement
+    (True, 1.0)
+
     Facts that hold for certain:
 
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -242,7 +272,7 @@ class SparseExplainer(Described):
         threshold: float | str | None = None,
         intercept: bool = True,
         box: float | None = None,
-        spread: float = 1.0,
+        spread: float | None = None,
         law: str = "literal",
         samples: int = 1000,
         solver: str = "projection",
@@ -276,7 +306,7 @@ class SparseExplainer(Described):
         check_choice("worst_case", worst_case, tuple(_BOXES))
         self._boxes = _BOXES[worst_case]
         self._options = SamplingOptions(method=method, rng=rng, batch_size=batch_size, retry=retry)
-        self._spread = check_size("spread", spread, zero=True)
+        self._spread = check_size("spread", 1.0 if spread is None else spread, zero=True)
         is_certain = objective == "certain"
         fact_kind = check_facts(facts, literals, domain)
         if is_certain:
@@ -290,6 +320,8 @@ class SparseExplainer(Described):
         self._k, error = _check_literals(_LITERALS if k is None else k, error)
         free = solver == "projection" and intercept is True and box is None
         objective, certify = _check_errors(objective, certify, is_smallest=self._k is None, is_free=free)
+        if law in TABLE_DRAWS:
+            _check_draws(law, objective, spread)
         self._exclude, self._fixed = names_of("exclude", exclude), names_of("fixed", fixed)
         self._directions = check_directions(directions)
         if self._rows.width is not None:
@@ -340,7 +372,7 @@ class SparseExplainer(Described):
             "answer": self._output.method or "call",
             "neighbourhood": self._rows.label,
             "law": law,
-            "spread": self._spread,
+            **({} if law in TABLE_DRAWS else {"spread": self._spread}),
             **({} if is_certain else {"k": _LITERALS if k is None else k}),
             "intercept": intercept,
             "solver": solver,
@@ -584,7 +616,7 @@ class SparseExplainer(Described):
             near = self._rows.near(row, self._spread)
             (stream,) = streams(self._config.seed, fingerprint(row), 1)
             rng = np.random.default_rng(stream)
-            return near.rows(near.law.flips(rng, self._config.fresh), rng)
+            return near.draw(rng, self._config.fresh)[1]
 
         question = request.question(self._rows, row, model, self._ask, domain, drawn)
         quantity = "probability" if self._is_probability else "prediction"
@@ -619,7 +651,10 @@ class SparseExplainer(Described):
             calls = RowCalls(self._ask, batch_size=sampling.batch_size, retry=sampling.retry)
         try:
             if self._question is None:
-                return explain_row(near, calls, row, config, model), None
+                rule = explain_row(near, calls, row, config, model)
+                its_facts = RuleFacts(self._rows, row, near, rule.solution.support)
+                share = agreement(its_facts, rule, model, calls)
+                return replace(rule, agreement=share, calls=calls.rows), None
             calls.restart()
             quantity = "probability" if self._is_probability else "prediction"
             excluded = np.array(config.excluded, dtype=np.int64)
@@ -638,7 +673,8 @@ class SparseExplainer(Described):
 
     def _with_sizes(self, near: LiteralNeighbourhood, excluded: Ints) -> SparseConfig:
         config = replace(self._config, excluded=tuple(excluded.tolist()))
-        size = config.candidates(near).size
+        # of the literals of one column a rule uses one at most
+        size = len(np.unique(near.varying[config.candidates(near)]))
         if not size:
             raise InputError("exclude= leaves no literal that a rule could use")
         if self._question is not None:
@@ -661,15 +697,19 @@ class SparseExplainer(Described):
         rules, certain = zip(*results, strict=True)
         feature_names = self._rows.names(rows.shape[1])
         values, errors = np.zeros((2, len(rows), len(feature_names)))
-        for i, (around, rule) in enumerate(zip(near, rules, strict=True)):
-            values[i, around.varying] = rule.solution.w
-            errors[i, around.varying] = rule.standard_errors
+        facts = [
+            RuleFacts(self._rows, row, around, rule.solution.support)
+            for row, around, rule in zip(rows, near, rules, strict=True)
+        ]
+        for i, (its, rule) in enumerate(zip(facts, rules, strict=True)):
+            # of the literals of one column a rule uses one at most
+            values[i, its.features] = rule.solution.w[its.support]
+            errors[i, its.features] = rule.standard_errors[its.support]
         intercepts = np.array([rule.intercept for rule in rules])
         output = self._ask.name
         at_rows = np.stack([self._rows.signs(row) for row in rows])
-        chosen = [around.varying[rule.solution.support] for around, rule in zip(near, rules, strict=True)]
         texts = [
-            self._text(row, values[i] * at_rows[i], rules[i], chosen[i]) if its is None else its.rule
+            self._text(row, values[i] * at_rows[i], rules[i], facts[i].texts) if its is None else its.rule
             for i, (row, its) in enumerate(zip(rows, certain, strict=True))
         ]
         calls = np.array([rule.calls for rule in rules])
@@ -689,7 +729,7 @@ class SparseExplainer(Described):
             fidelity=np.array([rule.r2 for rule in rules]),
             feature_names=feature_names,
             output_names=(output,),
-            conditions=tuple(self._rows.conditions(row) for row in rows),
+            conditions=tuple(its.conditions for its in facts),
             data=self._rows.originals(rows),
             method="sampled" if refusals else model.method,
             reason=reason_of(refusals, len(rows)) or model.reason,
@@ -714,13 +754,13 @@ class SparseExplainer(Described):
                     rule.certificate(
                         self._rows.conditions(row),
                         rule=text,
-                        facts=tuple(self._rows.condition(row, j) for j in features.tolist()),
+                        facts=of_row.texts,
                         quantity="probability" if is_share else "prediction",
-                        **self._of_all_rows(model, row, features if its is None else its.columns),
+                        **self._of_all_rows(model, of_row, its),
                     ),
                     its,
                 )
-                for rule, its, text, row, features in zip(rules, certain, texts, rows, chosen, strict=True)
+                for rule, its, text, row, of_row in zip(rules, certain, texts, rows, facts, strict=True)
             ),
         )
 
@@ -736,11 +776,10 @@ class SparseExplainer(Described):
         """Whether a literal is a fact that holds or not, and the constant what remains without any."""
         return self._rows.counts_facts and self._config.intercept
 
-    def _text(self, row: Floats, u: Floats, rule: EvaluatedRule, features: Ints) -> str:
+    def _text(self, row: Floats, u: Floats, rule: EvaluatedRule, facts: Sequence[str]) -> str:
         """The rule, with parts u (d,) of the prediction at the row, where all literals count +1."""
         name, config, constant = self._ask.name, self._config, rule.intercept
         if config.is_to_hold:
-            facts = [self._rows.condition(row, j) for j in features.tolist()]
             claim = f"within {number(rule.bounds['band'], 2)} of {number(rule.target)}"
             if config.objective == "class":
                 claim = f"{'<' if rule.target < config.threshold else '>='} {number(config.threshold)}"
@@ -749,14 +788,19 @@ class SparseExplainer(Described):
             u, constant = 2.0 * u, constant - float(u.sum())
         return rule_text(self._rows.facts(row, u), name, rule.target, constant)
 
-    def _of_all_rows(self, model: ModelReading, row: Floats, features: Ints) -> dict[str, Any]:
+    def _of_all_rows(
+        self, model: ModelReading, facts: RuleFacts, certain: CertainRule | None
+    ) -> dict[str, Any]:
         """Return what the certificate says of all rows with these facts, and how many there are."""
-        box = self._rows.box(row, features)
-        if self._question is not None and self._question.facts == "values":
-            box = freed(box, row, np.setdiff1d(np.arange(row.size), features).tolist())
+        box = facts.box
+        if certain is not None:
+            row, columns = facts.row, certain.columns
+            box = self._rows.box(row, columns)
+            if self._question is not None and self._question.facts == "values":
+                box = freed(box, row, np.setdiff1d(np.arange(row.size), columns).tolist())
         worst_case, is_exact = model.worst_case(box, self._boxes)
         return {
-            "coverage": self._rows.coverage(row, features),
+            "coverage": facts.coverage,
             "worst_case": worst_case,
             "worst_case_exact": is_exact,
         }
@@ -777,6 +821,16 @@ def _check_certain(
     if certify is not None or solver != "projection" or intercept is not True:
         raise InputError("objective='certain' takes no certify=, solver= or intercept=: leave them out")
     return None, None if error is None else check_size("error", error, zero=True), None
+
+
+def _check_draws(law: str, objective: str, spread: float | None) -> None:
+    if objective not in ("precision", "class"):
+        raise InputError(
+            f"law={law!r} is for rules that are to hold: pass objective='precision' or 'class'; "
+            f"got {objective!r}, which goes with law='literal' or 'count'"
+        )
+    if spread is not None:
+        raise InputError(f"spread= has no effect under law={law!r}, in which no column keeps its value")
 
 
 def _check_scale(scale: Any) -> AnswerRange | None:

@@ -26,10 +26,13 @@ from limes._rules.bounds import Box
 from limes._rules.neighbourhood import (
     FLIP_LAWS,
     SIGNS,
+    TABLE_DRAWS,
     ColumnChanges,
+    ColumnDraws,
     LiteralFlips,
     LiteralNeighbourhood,
     OtherValues,
+    TableDraws,
     checked_signs,
     with_values,
 )
@@ -42,6 +45,8 @@ from limes.models.forms._base import Form
 
 # Rows whose cells are cached: each is looked up several times
 _ROWS = 4096
+# Cells of a column whose values are cached
+_CELLS = 64
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -202,6 +207,32 @@ class Literals:
         ]
         return ColumnChanges(row, others, spread, FLIP_LAWS[law])
 
+    def draws(self, row: Floats, law: str) -> ColumnDraws | TableDraws:
+        """Return the neighbourhood of an encoded ``row`` that keeps nothing but facts.
+
+        The other columns are drawn from the table, by ``law``: "background", as whole rows, or "marginals",
+        each on its own. With "thresholds" facts of "background" are sides of a cut, too.
+        """
+        pairs = list(zip(self.columns, self.cells_of(row), strict=True))
+        if law == "marginals":
+            inside = [column.within(cell) for column, cell in pairs]
+            return ColumnDraws(row, inside, [column.elsewhere[cell] for column, cell in pairs])
+        varying, holds, values, texts, every = [], [], [], [], []
+        for j, (column, cell) in enumerate(pairs):
+            for cells, text in column.facts(cell, sides=self.encoding == "thresholds"):
+                has = cells[self.background_cells[:, j]]
+                if has.all():
+                    continue
+                varying.append(j)
+                holds.append(has)
+                values.append(self.table.matrix[has, j])
+                texts.append(text)
+                every.append(cells)
+        size = len(self.table.matrix)
+        in_rows = np.stack(holds, axis=1) if holds else np.zeros((size, 0), dtype=np.bool_)
+        owners = np.array(varying, dtype=np.int64)
+        return TableDraws(row, self.table.matrix, owners, in_rows, values, tuple(texts), every)
+
     def conditions(self, row: Floats) -> tuple[str, ...]:
         """Return the text of each column's cell at an encoded ``row``."""
         return tuple(c.cells[cell] for c, cell in zip(self.columns, self.cells_of(row), strict=True))
@@ -232,6 +263,7 @@ class LiteralColumn:
     names: tuple[str, ...]  # texts of the literals
     holds: Bools  # (cells, literals)
     write: Writer = number_texts  # of edges
+    _within: LRUCache[int, OtherValues] = field(default_factory=lambda: LRUCache(_CELLS), repr=False)
 
     @cached_property
     def _owner(self) -> Ints:
@@ -249,6 +281,29 @@ class LiteralColumn:
     @cached_property
     def elsewhere(self) -> tuple[OtherValues, ...]:
         return tuple(OtherValues(self.values[self._owner != cell]) for cell in range(self.law.cells.count))
+
+    def within(self, cell: int) -> OtherValues:
+        return self._within.get(cell, lambda: OtherValues(self.values[self._owner == cell]))
+
+    def facts(self, cell: int, *, sides: bool) -> list[tuple[Bools, str]]:
+        """Return facts that hold in a cell: the cells (count,) of which each does, and its text.
+
+        With ``sides`` those of a bin are also "above its lower edge" and "up to its upper edge".
+        """
+        places = np.arange(self.law.cells.count)
+        alone = [(places == cell, self.cells[cell])]
+        if not sides or not isinstance(self.law.cells, BinCells):
+            return alone
+        edges, bins = self.law.cells.edges, self.law.cells.count - self.law.cells.missing
+        if not 0 < cell < bins - 1:
+            return alone  # which is a side, or "missing"
+        inner = self.write(edges[1:-1], self.values)
+        above, below = (places >= cell) & (places < bins), places <= cell
+        return [
+            *alone,
+            (above, f"{self.name} > {inner[cell - 1]}"),
+            (below, f"{self.name} <= {inner[cell]}"),
+        ]
 
     @cached_property
     def distinct(self) -> Floats:
@@ -424,6 +479,10 @@ class SignRows:
         """Return the share of background rows with the row's facts in these features; None without any."""
         return None
 
+    def rows_with(self, row: Floats, features: Ints) -> Floats | None:  # noqa: ARG002
+        """Return the background's rows, as the model takes them, with the row's facts in these features."""
+        return None
+
     def box(self, row: Floats, features: Ints) -> Box:
         """Return all rows with the row's facts in these features."""
         free = np.ones(row.size, dtype=np.bool_)
@@ -497,19 +556,33 @@ class LiteralRows(SignRows):
         return np.flatnonzero(self.literals.owners == column).tolist()
 
     def coverage(self, row: Floats, features: Ints) -> float | None:
+        return float(self._have(row, features).mean())
+
+    def rows_with(self, row: Floats, features: Ints) -> Floats | None:
+        every = np.arange(len(self.literals.names))
+        return with_values(self.literals.background_signs(every)[self._have(row, features)], self.values)
+
+    def _have(self, row: Floats, features: Ints) -> Bools:
         same = self.literals.background_signs(features) == self.signs(row)[features]
-        return float(same.all(axis=1).mean())
+        return np.asarray(same.all(axis=1))
+
+
+_CHANGES = "a column keeps its value, or takes a background value of another bin"
+_TABLE_LABELS = {
+    "background": "rows of the table, with values of the facts' bins where they lack them",
+    "marginals": "columns take values of the table independently; those of facts in their bins",
+}
 
 
 class TableRows(SignRows):
-    """Rows of a table: a column keeps its value or leaves its bin."""
+    """Rows of a table: a column keeps its value or leaves its bin, or all but the facts are drawn anew."""
 
-    label = "a column keeps its value, or takes a background value of another bin"
     kind = "column"
     counts_facts = True
 
     def __init__(self, literals: Literals, law: str) -> None:
         super().__init__(law)
+        self.label = _TABLE_LABELS.get(law, _CHANGES)
         self.literals = literals
         self.width = len(literals.columns)
         self.schema = literals.table.schema
@@ -530,6 +603,8 @@ class TableRows(SignRows):
         return self.literals.table.encode(X)
 
     def near(self, row: Floats, spread: float) -> LiteralNeighbourhood:
+        if self._law in TABLE_DRAWS:
+            return self.literals.draws(row, self._law)
         return self.literals.changes(row, spread, self._law)
 
     def check_varies(self, near: LiteralNeighbourhood, name: Any) -> None:
@@ -558,8 +633,14 @@ class TableRows(SignRows):
         return self.conditions(row)[j]
 
     def coverage(self, row: Floats, features: Ints) -> float | None:
+        return float(self._have(row, features).mean())
+
+    def rows_with(self, row: Floats, features: Ints) -> Floats | None:
+        return self.literals.table.matrix[self._have(row, features)]
+
+    def _have(self, row: Floats, features: Ints) -> Bools:
         cells = np.array(self.literals.cells_of(row))[features]
-        return float((self.literals.background_cells[:, features] == cells).all(axis=1).mean())
+        return np.asarray((self.literals.background_cells[:, features] == cells).all(axis=1))
 
     def box(self, row: Floats, features: Ints) -> Box:
         """Return all combinations of background values with the row's cells in these columns."""
@@ -598,7 +679,12 @@ class TableRows(SignRows):
 
 
 def rows_of(literals: Literals | None, neighbourhood: str | None, law: str, values: Any) -> SignRows:
-    check_choice("law", law, tuple(FLIP_LAWS))
+    check_choice("law", law, (*FLIP_LAWS, *TABLE_DRAWS))
+    if law in TABLE_DRAWS and (literals is None or neighbourhood == "flips"):
+        raise InputError(
+            f"law={law!r} draws columns from a table: pass literals=limes.Literals.fit(background), and "
+            "leave out neighbourhood='flips'"
+        )
     numbers = next((pair for pair in _VALUES if isinstance(values, Sequence) and tuple(values) == pair), None)
     if numbers is None:
         raise InputError(f"values must be (-1, 1) or (0, 1), got {values!r}")
@@ -609,10 +695,11 @@ def rows_of(literals: Literals | None, neighbourhood: str | None, law: str, valu
     if not isinstance(literals, Literals):
         raise InputError(f"literals must be made by limes.Literals.fit, got {type(literals).__name__}")
     check_choice("neighbourhood", neighbourhood or "columns", ("columns", "flips"))
-    if neighbourhood != "flips" and literals.encoding != "bins":
+    if neighbourhood != "flips" and literals.encoding != "bins" and law != "background":
         raise InputError(
             f"encoding={literals.encoding!r} has no effect where a literal is a column that keeps its bin: "
-            "use encoding='bins', or neighbourhood='flips' and a model of the literals' -1 and +1"
+            "use encoding='bins', or law='background', or neighbourhood='flips' and a model of the literals' "
+            "-1 and +1"
         )
     if not literals.names:
         rows = count(len(literals.table.matrix), "row")

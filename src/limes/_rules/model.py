@@ -29,7 +29,7 @@ from limes._rules.bounds import (
 from limes._rules.classes import Classes
 from limes._rules.composed import Parts, is_composed
 from limes._rules.literals import SignRows
-from limes._rules.neighbourhood import LiteralNeighbourhood
+from limes._rules.neighbourhood import LiteralNeighbourhood, TableDraws
 from limes._rules.problem import AnswerRange, PopulationProblem
 from limes._rules.solvers import SOLVERS
 from limes._threads import LRUCache
@@ -40,6 +40,8 @@ from limes.models._identity import RefitDetector
 from limes.models._reading import read_output, tolerance_of
 from limes.models.forms._base import Form
 
+# Laws under which literals are independent
+_EXACT_LAWS = ("literal", "marginals")
 # Methods whose answers lie between 0 and 1
 _SHARES = ("predict_proba", MEMBERSHIP)
 
@@ -148,7 +150,9 @@ class RuleModel:
         why_sampled, expectation, passed = self._why_sampled(), None, self.passed
         bounded = passed is not None or self.output.method in _SHARES
         verified = VerifiedForm(model=self.model, output=self.output, ask=self.ask)
-        if not (why_sampled and bounded):
+        # rows of the table have no expectation, but what is read answers them
+        answers_rows = self.law == "background" and self.method == "auto"
+        if answers_rows or not (why_sampled and bounded):
             verified = self._read()
         compared = verified  # its form has bounds even where it has no expectation
         if verified.form is not None and not why_sampled:
@@ -172,7 +176,7 @@ class RuleModel:
 
         return ModelReading(
             expectation=expectation,
-            predict=None if expectation is None else verified.read_predict,
+            predict=verified.read_predict if expectation is not None or answers_rows else None,
             samples=self.method == "auto",
             answer_range=span,
             background=np.zeros(0) if bounded or form is not None else self.rows.scale_answers(self.ask),
@@ -230,9 +234,10 @@ class RuleModel:
                     f"method='exact' goes with solver='projection'; {solver!r} works on a sample"
                 )
             return f"solver={solver!r} works on a sample"
-        if self.law != "literal":
+        if self.law not in _EXACT_LAWS:
             if method == "exact":
-                raise InputError(f"method='exact' goes with law='literal'; law={self.law!r} is sampled")
+                names = " or ".join(map(repr, _EXACT_LAWS))
+                raise InputError(f"method='exact' goes with law={names}; law={self.law!r} is sampled")
             return f"law={self.law!r} is sampled"
         return REQUESTED if method == "sampled" else ""
 
@@ -264,4 +269,6 @@ class RuleModel:
     def _expectation(self, form: Form) -> ExactMoments:
         """The form's exact expectation, tried around one row; a NotReadableError, if it has none."""
         row = self.rows.checked_rows(form.size)[0]
-        return exact_moments(form, self.rows.near(row, self.spread).design)[0]
+        near = self.rows.near(row, self.spread)
+        assert not isinstance(near, TableDraws)  # noqa: S101 - it is sampled
+        return exact_moments(form, near.design)[0]

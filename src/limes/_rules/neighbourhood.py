@@ -4,7 +4,7 @@ A literal is true or false, +1 or -1. With s = z∘x (+1 kept, -1 flipped), wher
 
     E s_j = ρ,     Cov(s) = κ 11ᵀ + a I,
 
-and sparse explanations need nothing else of a law. There are two laws:
+and sparse explanations need nothing else of a law. There are two such laws:
 
 - ``FlipLaw``, P(z) ∝ exp(-σ · #flips): the d literals flip independently, with probability q =
   e^{-σ}/(1 + e^{-σ}). ρ = 1 - 2q = tanh(σ/2), a = 4q(1 - q), κ = 0;
@@ -20,11 +20,22 @@ Under the first law both are product designs, LIME's with bin weights and bandwi
 expectations of readable models apply, and with z_j = (1 + s_j)/2, Γ_j = Cov(z_j, f):
 
     g_j = E[s_j f] = 2 Γ_j + ρ E f.
+
+Two other neighbourhoods are those of anchors (Ribeiro, Singh and Guestrin 2018). Nothing of the row is kept
+but the facts S that are to hold; a fact is the cell of a column, and its column takes values of that cell:
+
+- ``ColumnDraws``: all columns follow the table's marginals, independently, and z_S lies in the cells. So
+  literal j holds with the probability p_j of its cell (``OwnLaw``: ρ_j = 2p_j - 1, a_j = 4p_j(1 - p_j),
+  κ = 0);
+- ``TableDraws``: z is a row of the table, of which the columns of S that lie in other cells take values of
+  theirs, each on its own. Columns stay as dependent as they are in the table. It is one law for each S, and
+  none of these is another one given facts: no sample of one of them serves all S. A fact may also be one side
+  of a cut, "income > 70".
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -91,6 +102,10 @@ class FlipLaw:
         """Return the probability that of ``size`` literals exactly some chosen ones flip, by their number."""
         q = self.flip
         return np.asarray(q**flipped * (1.0 - q) ** (size - flipped))
+
+    def chance(self, flips: Bools, positions: Ints) -> Floats:
+        """Return the probability that the literals at ``positions`` flip as in each row of ``flips``."""
+        return self.pattern(flips.sum(axis=1), positions.size)
 
     def elsewhere(self, rng: np.random.Generator, flipped: Ints, rest: Ints) -> Bools:
         """Draw which literals of ``rest`` flip, if ``flipped`` of the others do, (draws, rest)."""
@@ -161,6 +176,10 @@ class CountLaw:
         table = np.exp(self._jointly(size)).sum(axis=1)
         return np.asarray(table[flipped])
 
+    def chance(self, flips: Bools, positions: Ints) -> Floats:
+        """Return the probability that the literals at ``positions`` flip as in each row of ``flips``."""
+        return self.pattern(flips.sum(axis=1), positions.size)
+
     def elsewhere(self, rng: np.random.Generator, flipped: Ints, rest: Ints) -> Bools:
         """Draw which literals of ``rest`` flip, if ``flipped`` of the others do, (draws, rest)."""
         counts, jointly = np.zeros(flipped.size, dtype=np.int64), self._jointly(self.size - rest.size)
@@ -183,7 +202,47 @@ class CountLaw:
         return _uniform_sets(rng, rng.choice(self.size + 1, size=rows, p=self.counts), self.size)
 
 
-Law: TypeAlias = FlipLaw | CountLaw
+@dataclass(frozen=True, eq=False)
+class OwnLaw:
+    """d literals that flip independently, with probabilities that may differ."""
+
+    flip: Floats  # q_j, (d,), between 0 and 1
+
+    @property
+    def size(self) -> int:
+        return self.flip.size
+
+    @property
+    def away(self) -> Floats:
+        return 2.0 * self.flip  # 1 - ρ_j
+
+    @property
+    def correlation(self) -> Floats:
+        return 1.0 - self.away  # ρ_j = E s_j
+
+    @property
+    def variance(self) -> Floats:
+        return 4.0 * self.flip * (1.0 - self.flip)  # a_j
+
+    @property
+    def shared(self) -> float:
+        return 0.0  # κ
+
+    def chance(self, flips: Bools, positions: Ints) -> Floats:
+        """Return the probability that the literals at ``positions`` flip as in each row of ``flips``."""
+        q = self.flip[positions]
+        return np.asarray(np.where(flips, q, 1.0 - q).prod(axis=1))
+
+    def elsewhere(self, rng: np.random.Generator, flipped: Ints, rest: Ints) -> Bools:
+        """Draw which literals of ``rest`` flip, whatever the others do, (draws, rest)."""
+        return np.asarray(rng.random((flipped.size, rest.size)) < self.flip[rest])
+
+    def flips(self, rng: np.random.Generator, rows: int) -> Bools:
+        """Draw which literals flip, (rows, d)."""
+        return np.asarray(rng.random((rows, self.size)) < self.flip)
+
+
+Law: TypeAlias = FlipLaw | CountLaw | OwnLaw
 FLIP_LAWS: Mapping[str, type[FlipLaw] | type[CountLaw]] = {"literal": FlipLaw, "count": CountLaw}
 
 
@@ -232,7 +291,7 @@ class LiteralFlips:
         self.law  # noqa: B018 - checks the spread
 
     @cached_property
-    def law(self) -> Law:
+    def law(self) -> FlipLaw | CountLaw:
         return self.law_of(self.instance.size, self.spread)
 
     @property
@@ -263,10 +322,18 @@ class LiteralFlips:
             np.multiply(1 - 2 * flips[block].view(np.int8), self.instance, out=z[block])
         return with_values(z, self.values)
 
+    def draw(self, rng: np.random.Generator, count: int) -> tuple[Bools, Floats]:
+        """Draw which literals flip, (count, d), and the rows."""
+        flips = self.law.flips(rng, count)
+        return flips, self.rows(flips, rng)
+
+    def clause(self, facts: int) -> str:
+        return _keeping(self.law, facts, "literals")
+
 
 @dataclass(frozen=True, eq=False)
 class OtherValues:
-    """Values of a column outside a cell: the background's values elsewhere, all equally likely.
+    """Values of a column outside a cell, or inside: the background's values there, all equally likely.
 
     Rows with the same cell share one such object, and the means that it caches.
     """
@@ -316,7 +383,7 @@ class ColumnChanges:
     law_of: type[FlipLaw] | type[CountLaw] = FlipLaw
 
     @cached_property
-    def law(self) -> Law:
+    def law(self) -> FlipLaw | CountLaw:
         return self.law_of(len(self.varying), self.spread)
 
     @cached_property
@@ -353,8 +420,165 @@ class ColumnChanges:
         rows[row, self.varying[literal]] = np.concatenate(others)[starts[literal] + drawn]
         return rows
 
+    def draw(self, rng: np.random.Generator, count: int) -> tuple[Bools, Floats]:
+        """Draw which columns change, (count, d), and the rows."""
+        flips = self.law.flips(rng, count)
+        return flips, self.rows(flips, rng)
 
-LiteralNeighbourhood: TypeAlias = LiteralFlips | ColumnChanges
+    def clause(self, facts: int) -> str:
+        return _keeping(self.law, facts, "columns")
+
+
+def _keeping(law: FlipLaw | CountLaw, facts: int, noun: str) -> str:
+    """Write how many of the other literals neighbours keep, given that some hold."""
+    others = law.size - facts
+    if others <= 0:
+        return ""
+    none = np.zeros(1, dtype=np.int64)
+    kept = float((law.pattern(none, facts + 1) / law.pattern(none, facts))[0])
+    return f"neighbours keep {kept:.0%} of the {'other ' if facts else ''}{noun}"
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnDraws:
+    """All columns take values of a table independently: inside the row's cell where the literal holds.
+
+    A literal is a column that has values outside. No cell is without a value of the table.
+    """
+
+    values: Floats  # the row, (columns,)
+    inside: Sequence[OtherValues]
+    outside: Sequence[OtherValues]  # empty for a column whose values all lie in the row's cell
+
+    @cached_property
+    def varying(self) -> Ints:
+        """Columns that are literals, (d,)."""
+        return np.array([j for j, other in enumerate(self.outside) if other.size], dtype=np.int64)
+
+    @cached_property
+    def law(self) -> OwnLaw:
+        sizes = [(self.inside[j].size, self.outside[j].size) for j in self.varying.tolist()]
+        return OwnLaw(np.array([outside / (inside + outside) for inside, outside in sizes]))
+
+    @property
+    def instance(self) -> Floats:
+        return np.ones(len(self.varying))  # every literal is true of the row
+
+    @property
+    def column_values(self) -> tuple[Floats, ...]:
+        triples = zip(self.values, self.inside, self.outside, strict=True)
+        return tuple(np.concatenate([its.values, other.values, [x]]) for x, its, other in triples)
+
+    @cached_property
+    def decided_by_flips(self) -> bool:
+        return all(its.atoms.value.size <= 1 for its in (*self.inside, *self.outside) if its.size)
+
+    @cached_property
+    def design(self) -> ProductDesign:
+        """All columns, under the table's marginals; the feature is whether a value lies in the row's cell."""
+        flip = dict(zip(self.varying.tolist(), self.law.flip.tolist(), strict=True))
+        return ProductDesign(
+            tuple(
+                _inside_or_outside(its, other, flip.get(j, 0.0))
+                for j, (its, other) in enumerate(zip(self.inside, self.outside, strict=True))
+            )
+        )
+
+    def rows(self, flips: Bools, rng: np.random.Generator) -> Floats:
+        rows = np.empty((len(flips), self.values.size))
+        for j, its in enumerate(self.inside):
+            rows[:, j] = rng.choice(its.values, len(flips))
+        for place, j in enumerate(self.varying.tolist()):
+            lacks = flips[:, place]
+            rows[lacks, j] = rng.choice(self.outside[j].values, int(lacks.sum()))
+        return rows
+
+    def draw(self, rng: np.random.Generator, count: int) -> tuple[Bools, Floats]:
+        """Draw which literals do not hold, (count, d), and the rows."""
+        flips = self.law.flips(rng, count)
+        return flips, self.rows(flips, rng)
+
+    def values_of(self, rng: np.random.Generator, count: int) -> Floats:
+        """Draw values of each literal's cell, (count, d)."""
+        return np.stack([rng.choice(self.inside[j].values, count) for j in self.varying], axis=1)
+
+    def share(self, facts: Ints) -> float:
+        """Return the probability that facts, by their positions, hold."""
+        return float(np.prod(1.0 - self.law.flip[facts]))
+
+    def clause(self, facts: int) -> str:
+        other = "every other column" if facts else "every column"
+        return f"neighbours take {other} from the table independently"
+
+
+@dataclass(frozen=True, eq=False)
+class TableDraws:
+    """Rows of a table; the columns of facts that a row lacks take values of the table that have them.
+
+    A literal is a fact of one column that some rows lack; of a column's, a rule has one at most. No fact is
+    without a value of the table.
+    """
+
+    values: Floats  # the row, (columns,)
+    matrix: Floats  # the table, (n, columns)
+    varying: Ints  # the column of each literal, (d,), ascending
+    holds: Bools  # where literals hold in the table, (n, d)
+    inside: Sequence[Floats]  # the column's values of which each literal holds
+    texts: Sequence[str]
+    cells: Sequence[Bools]  # the cells of the column of which each literal holds
+
+    @property
+    def decided_by_flips(self) -> bool:
+        return False
+
+    @property
+    def instance(self) -> Floats:
+        return np.ones(len(self.varying))  # every literal is true of the row
+
+    @property
+    def column_values(self) -> tuple[Floats, ...]:
+        return tuple(np.append(self.matrix[:, j], x) for j, x in enumerate(self.values))
+
+    def draw(self, rng: np.random.Generator, count: int) -> tuple[Bools, Floats]:
+        """Draw rows of the table, and which literals do not hold there, (count, d)."""
+        chosen = rng.integers(len(self.matrix), size=count)
+        return ~self.holds[chosen], self.matrix[chosen]
+
+    def values_of(self, rng: np.random.Generator, count: int) -> Floats:
+        """Draw values of which each literal holds, (count, d)."""
+        return np.stack([rng.choice(its, count) for its in self.inside], axis=1)
+
+    def have(self, facts: Ints) -> Bools:
+        """Return in which rows of the table facts, by their positions, hold, (n,)."""
+        return np.asarray(self.holds[:, facts].all(axis=1))
+
+    def share(self, facts: Ints) -> float:
+        """Return the share of the table's rows in which facts hold."""
+        return float(self.have(facts).mean())
+
+    def clause(self, facts: int) -> str:
+        with_facts = ", with values of the facts' bins where they lack them" if facts else ""
+        return f"neighbours are rows of the table{with_facts}"
+
+
+def having(
+    near: ColumnDraws | TableDraws, facts: Iterable[int], rows: Floats, flips: Bools, values: Floats
+) -> Floats:
+    """Return rows in which facts, by their positions, hold: by these values where they do not."""
+    changed = rows.copy()
+    for place in facts:
+        lacks = flips[:, place]
+        changed[lacks, near.varying[place]] = values[lacks, place]
+    return changed
+
+
+# Neighbourhoods of one law, of which rows with facts are a part
+FlippingLiterals: TypeAlias = LiteralFlips | ColumnChanges | ColumnDraws
+LiteralNeighbourhood: TypeAlias = FlippingLiterals | TableDraws
+TABLE_DRAWS: Mapping[str, type[ColumnDraws] | type[TableDraws]] = {
+    "background": TableDraws,
+    "marginals": ColumnDraws,
+}
 
 
 def checked_signs(instance: ArrayLike) -> Floats:
@@ -395,3 +619,27 @@ def _stays_or_changes(value: float, others: OtherValues, flips: FlipLaw) -> Indi
     return ChangingColumn(
         law, _FIRST, 1.0 - leaves, leaves, np.zeros(1), _SECOND, value=stays.value, others=others
     )
+
+
+@dataclass(frozen=True, eq=False)
+class SplitColumn(IndicatorColumn):
+    """A column whose cell 0 has the table's values in the row's cell, and cell 1 all others."""
+
+    inside: OtherValues = field(default_factory=lambda: OtherValues(np.zeros(0)))
+    outside: OtherValues = field(default_factory=lambda: OtherValues(np.zeros(0)))
+
+    def basis(self, function: Function) -> Floats:
+        """E[g | z = 1] and E[g | z = 0], both cached."""
+        return np.stack([self.inside.means(function), self.outside.means(function)], axis=1)[:, None]
+
+
+def _inside_or_outside(inside: OtherValues, outside: OtherValues, flip: float) -> IndicatorColumn:
+    """Return a column of the table's marginal law that leaves the row's cell with probability ``flip``."""
+    its = inside.atoms
+    owners = np.zeros(its.value.size, dtype=np.int64)
+    if not outside.size:
+        return IndicatorColumn.of(marginal(Levels(np.zeros(1)), [1.0], [(its, owners)]), _FIRST)
+    owners = np.concatenate([owners, np.ones(outside.atoms.value.size, dtype=np.int64)])
+    law = Marginal(_TWO_CELLS, np.log([1.0 - flip, flip]), (its, outside.atoms), owners)
+    stays, leaves = np.array([1.0 - flip]), np.array([flip])
+    return SplitColumn(law, _FIRST, stays, leaves, np.zeros(1), _SECOND, inside=inside, outside=outside)

@@ -36,7 +36,7 @@ import numpy as np
 from scipy.special import bdtr, betaincinv
 
 from limes._arrays import ROUNDING, Bools, Floats, Ints
-from limes._rules.neighbourhood import LiteralNeighbourhood
+from limes._rules.neighbourhood import FlippingLiterals, LiteralNeighbourhood, TableDraws, having
 from limes.exceptions import InputError
 
 
@@ -145,7 +145,7 @@ class Precision:
 
     def other_side(self, threshold: float, target: float, *, risk: float) -> tuple[float, float]:
         """Return the share of rows on the other side of a threshold than the target, and its upper bound."""
-        across = (self.answers >= threshold) != (target >= threshold)
+        across = other_sides(self.answers, threshold, target)
         if self.weights is not None:
             return (float(self.weights @ across),) * 2
         return float(across.mean()), share_bound(int(across.sum()), across.size, risk=risk)
@@ -157,6 +157,15 @@ class Precision:
         order = np.argsort(self.distances, kind="stable")
         reached = np.cumsum(self.weights[order]) >= share - ROUNDING
         return float(self.distances[order][np.argmax(reached)])
+
+
+def other_sides(answers: Floats, threshold: float, target: float) -> Bools:
+    """Return which answers are on the other side of a threshold than the target.
+
+    Votes of half of the trees are at the threshold, in whatever order they were added up.
+    """
+    least = threshold - ROUNDING * max(1.0, abs(threshold))
+    return np.asarray((answers >= least) != (target >= least))
 
 
 def zero_sum_sets(u: Floats) -> Bools:
@@ -179,10 +188,14 @@ def precision(
 ) -> Precision:
     """Compute P(w), exactly where few literals are free and determine the rows."""
     support, rest = np.flatnonzero(u), np.flatnonzero(u == 0.0)
+    if isinstance(near, TableDraws):
+        flips, rows = near.draw(rng, draws)
+        answered = predict(having(near, support, rows, flips, near.values_of(rng, draws)))
+        return _of_draws(answered, target, near.share(support))
     law, none = near.law, np.zeros((1, support.size), dtype=np.bool_)
     sets = zero_sum_sets(u[support]) if support.size <= _LARGEST_SUPPORT else none
     flipped = sets.sum(axis=1)
-    probability = law.pattern(flipped, support.size)
+    probability = law.chance(sets, support)
     coincidence = float(probability.sum())
 
     def answers(inside: Bools, outside: Bools) -> Floats:
@@ -194,15 +207,21 @@ def precision(
     is_decided = near.decided_by_flips or (not rest.size and len(sets) == 1)
     if is_decided and rest.size <= exact_literals:
         free = _subsets(rest.size)
-        weights = law.pattern(flipped[:, None] + free.sum(axis=1), u.size).ravel() / coincidence
+        every = np.empty((len(sets), len(free), u.size), dtype=np.bool_)
+        every[:, :, support], every[:, :, rest] = sets[:, None], free
+        weights = law.chance(every.reshape(-1, u.size), np.arange(u.size)) / coincidence
         answered = np.concatenate([answers(set_, free) for set_ in sets])
         distances = np.abs(answered - target)
         return Precision(float(weights @ distances), 0.0, coincidence, distances, answered, weights)
     drawn = rng.choice(len(sets), draws, p=probability / coincidence)
     answered = answers(sets[drawn], law.elsewhere(rng, flipped[drawn], rest))
-    distances = np.abs(answered - target)
-    error = float(distances.std(ddof=1) / np.sqrt(draws))
-    return Precision(float(distances.mean()), error, coincidence, distances, answered, None)
+    return _of_draws(answered, target, coincidence)
+
+
+def _of_draws(answers: Floats, target: float, coincidence: float) -> Precision:
+    distances = np.abs(answers - target)
+    error = float(distances.std(ddof=1) / np.sqrt(distances.size))
+    return Precision(float(distances.mean()), error, coincidence, distances, answers, None)
 
 
 def _subsets(n: int) -> Bools:
@@ -220,8 +239,6 @@ _ROUNDS, _CERTAIN = (16, 8, 4, 2), 4.0
 
 # The largest sample in multiples of the rows that it starts with
 MOST_SAMPLES = 1 + len(_ROUNDS)
-
-_NO_FLIP = np.zeros(1, dtype=np.int64)
 
 Facts: TypeAlias = tuple[int, ...]  # ascending positions of literals
 
@@ -391,7 +408,7 @@ class FactSample:
 
     def __init__(
         self,
-        near: LiteralNeighbourhood,
+        near: FlippingLiterals,
         losses: Callable[[Bools], Floats],
         candidates: Ints,
         *,
@@ -415,11 +432,12 @@ class FactSample:
     def rows(self) -> FactRows:
         law, holds = self._near.law, ~self._flips
         if self.is_complete:
-            weights = law.pattern(self._flips.sum(axis=1), law.size)
+            weights = law.chance(self._flips, np.arange(law.size))
         else:
             density = np.zeros(self.size)
             for facts, number in self._drawn.items():
-                chance = float(law.pattern(_NO_FLIP, len(facts))[0])
+                all_hold = np.zeros((1, len(facts)), dtype=np.bool_)
+                chance = float(law.chance(all_hold, np.array(facts, dtype=np.int64))[0])
                 density += number / chance * holds[:, list(facts)].all(axis=1)
             weights = 1.0 / density
         return FactRows(holds, self._values, weights)

@@ -35,7 +35,7 @@ import numpy as np
 
 from limes._arrays import DIFFERENCE_ROUNDING, Bools, Floats, Ints
 from limes._checks import is_count
-from limes._rules.neighbourhood import Law
+from limes._rules.neighbourhood import Law, OwnLaw
 from limes.exceptions import InputError
 
 # Coefficients below this share of the largest, or of y, are roundings: their literals are not named
@@ -65,7 +65,10 @@ class SparseSolution:
 
 @dataclass(frozen=True, eq=False)
 class PopulationProblem:
-    r"""F(u) = a‖u‖² + κ(Σu)² - 2 Γ·u + Var f + (y - E f - cΣu)² with c = 1 - ρ, from the law itself."""
+    r"""F(u) = a‖u‖² + κ(Σu)² - 2 Γ·u + Var f + (y - E f - cΣu)² with c = 1 - ρ, from the law itself.
+
+    Of literals that flip with different probabilities it is Σ a_j u_j² - 2 Γ·u + Var f + (y - E f - c·u)².
+    """
 
     instance: Floats  # x, (d,)
     target: float  # y = f(x)
@@ -93,22 +96,25 @@ class PopulationProblem:
         """τ and γ with F(u) = a(‖u - v‖² + γ(Σu - τ)²) + constant; γ is infinite without a constant."""
         if not self.intercept:
             return self.target, np.inf
+        assert not isinstance(self.law, OwnLaw)  # noqa: S101 - its facts are chosen before
         away, shared = self.law.away, self.law.shared
         pull = (away**2 + shared) / self.law.variance
         return (self.target - self.mean) / (away + shared / away), pull
 
     def objective(self, u: Floats) -> float:
-        spread = self.law.variance * (u @ u) + self.law.shared * u.sum() ** 2 - 2.0 * (self.gamma @ u)
-        bias = self.target - self.mean - self.law.away * u.sum()
+        spread = u @ (self.law.variance * u) + self.law.shared * u.sum() ** 2 - 2.0 * (self.gamma @ u)
+        bias = self.target - self.mean - (self.law.away * u).sum()
         return float(spread + self.variance + bias**2)
 
     def on_support(self, support: Ints) -> tuple[Floats, Floats]:
         """Gram matrix and moments of the chosen literals; without a constant, on the hyperplane."""
-        gram, moments = self.law.variance * np.eye(support.size), self.gamma[support]
+        variance, away = (
+            np.broadcast_to(its, self.size)[support] for its in (self.law.variance, self.law.away)
+        )
+        gram, moments = np.diag(variance), self.gamma[support]
         if not self.intercept:
             return gram, moments
-        away = self.law.away
-        return gram + (away**2 + self.law.shared), moments + away * (self.target - self.mean)
+        return gram + (np.outer(away, away) + self.law.shared), moments + away * (self.target - self.mean)
 
 
 @dataclass(frozen=True, eq=False)

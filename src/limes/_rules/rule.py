@@ -12,7 +12,7 @@ squares on them for weights.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
@@ -24,7 +24,7 @@ from limes._arrays import ROUNDING, Bools, Floats, Ints, fingerprint, is_constan
 from limes._expectations.moments import REFUSED
 from limes._explanation.rules import BAND, Certificate
 from limes._rules.model import Ask, ModelReading, RowCalls
-from limes._rules.neighbourhood import LiteralNeighbourhood
+from limes._rules.neighbourhood import ColumnDraws, Law, LiteralNeighbourhood, TableDraws
 from limes._rules.precision import (
     EXACT_LITERALS,
     MOST_SAMPLES,
@@ -32,6 +32,7 @@ from limes._rules.precision import (
     Precision,
     bernstein_bound,
     betting_bound,
+    other_sides,
     precision,
     theorem_accuracy,
     theorem_samples,
@@ -46,11 +47,15 @@ from limes._rules.problem import (
 )
 from limes._rules.problem import solution as solution_of
 from limes._rules.solvers import SOLVERS
+from limes._rules.table_facts import TableFactSample
 from limes._sampling.least_squares import DEFAULT_TOLERANCE
 from limes._warnings import RowWarning
 
 # Resamples that judge the choice of literals, and the share from which another literal is a near-tie
 _RESAMPLES, _NEAR_TIE = 200, 0.1
+# Facts of independent columns that a sample is searched for: few of its rows have more of them, and many sets
+# of these do not err
+_PROVABLE = 4
 # An R² below it says little
 _POOR = 0.1
 # How often Γ is estimated, the last time with the explanation so far as its control
@@ -105,8 +110,8 @@ class Draws:
 
     @classmethod
     def draw(cls, near: LiteralNeighbourhood, ask: Ask, count: int, rng: np.random.Generator) -> Draws:
-        flips = near.law.flips(rng, count)
-        return cls(flips, ask(near.rows(flips, rng)))
+        flips, rows = near.draw(rng, count)
+        return cls(flips, ask(rows))
 
     @cached_property
     def signs(self) -> Floats:
@@ -132,7 +137,7 @@ class RowProblem:
     config: SparseConfig
     span: AnswerRange
     exact: tuple[Floats, float] | None  # Γ and E f, where they are
-    facts: FactSample | None = None  # by which facts are chosen that are to hold
+    facts: FactSample | TableFactSample | None = None  # by which facts are chosen that are to hold
     certain: Ints | None = None  # positions of the facts that are known to hold
 
     @cached_property
@@ -157,24 +162,16 @@ class RowProblem:
         if self.facts is not None:
             return self._holding(self.facts, k)
         if self.config.of_sample:
-            sample = SampleProblem(
-                self.near.instance,
-                self.target,
-                self.seen.signs,
-                self.seen.values,
-                self.config.intercept,
-                self.box,
-            )
-            return self._best(sample, k, **dict(self.config.search))
+            return self._best(self._sample(), k, **dict(self.config.search))
         if self.exact is not None:
             return self._best(self._population(*self.exact), k)
-        solution = self._best(self._population(*self.estimate(np.zeros(self.near.law.size), 0.0)), k)
+        solution = self._best(self._population(*self.estimate(np.zeros(self.near.instance.size), 0.0)), k)
         for _ in range(_ROUNDS - 1):
             moments = self.estimate(*self.control(solution.support))
             solution = self._best(self._population(*moments), k)
         return solution
 
-    def _holding(self, facts: FactSample, k: int) -> SparseSolution:
+    def _holding(self, facts: FactSample | TableFactSample, k: int) -> SparseSolution:
         """Return the least squares on the facts of least error; objective and bound are of that error."""
         began = perf_counter()
         searched = facts.best(k, np.inf if self.config.error is None else self.config.error)
@@ -191,17 +188,37 @@ class RowProblem:
 
     def _on(self, support: Ints, began: float | None = None) -> SparseSolution:
         """Return the least squares on some facts, all of which are its support."""
-        began, u = perf_counter() if began is None else began, np.zeros(self.near.law.size)
-        problem = self._population(*(self.exact or self.estimate(*self.control(support))))
+        began, u = perf_counter() if began is None else began, np.zeros(self.near.instance.size)
+        problem: PopulationProblem | SampleProblem
+        if isinstance(self.near, TableDraws):  # columns depend on each other
+            problem = self._sample()
+        else:
+            problem = self._population(*(self.exact or self.estimate(*self.control(support))))
         if support.size:
             u[support] = fit_on(problem, support)
         return replace(solution_of(problem, u, began=began), support=support)
+
+    def _sample(self) -> SampleProblem:
+        return SampleProblem(
+            self.near.instance,
+            self.target,
+            self.seen.signs,
+            self.seen.values,
+            self.config.intercept,
+            self.box,
+        )
+
+    @property
+    def law(self) -> Law:
+        """The law of flips, of which the moments are known."""
+        assert not isinstance(self.near, TableDraws)  # noqa: S101 - its rules are those of a sample
+        return self.near.law
 
     def _population(self, gamma: Floats, mean: float) -> PopulationProblem:
         return PopulationProblem(
             self.near.instance,
             self.target,
-            self.near.law,
+            self.law,
             gamma,
             mean,
             float(self.seen.values.var()),
@@ -228,14 +245,14 @@ class RowProblem:
         draws = rng.standard_normal((_RESAMPLES, errors.size))
         # the next sample errs as much as this one did: together twice the variance
         draws = np.sqrt(2.0) * (draws - draws.mean(axis=1, keepdims=True))
-        added = draws @ (errors[:, None] * (self.seen.signs - self.near.law.correlation)) / errors.size
-        chosen = np.zeros((_RESAMPLES, self.near.law.size), dtype=np.bool_)
+        added = draws @ (errors[:, None] * (self.seen.signs - self.law.correlation)) / errors.size
+        chosen = np.zeros((_RESAMPLES, self.law.size), dtype=np.bool_)
         for i, (gamma, mean) in enumerate(zip(added, draws @ errors / errors.size, strict=True)):
             again = replace(estimate, gamma=estimate.gamma + gamma, mean=estimate.mean + float(mean))
             total, pull = again.sum_and_pull
             optimum = again.optimum[self.candidates]
             chosen[i, self.candidates] = project(optimum, total, solution.support.size, pull) != 0.0
-        kept = np.zeros(self.near.law.size, dtype=np.bool_)
+        kept = np.zeros(self.law.size, dtype=np.bool_)
         kept[solution.support] = True
         shares = np.where(kept, 0.0, chosen.mean(axis=0))
         others = [int(j) for j in np.argsort(-shares, kind="stable") if shares[j] >= _NEAR_TIE]
@@ -245,7 +262,7 @@ class RowProblem:
 
     def control(self, support: Ints) -> tuple[Floats, float]:
         """Return the least squares of the sample on a support, u and b: its residuals vary least."""
-        u, values = np.zeros(self.near.law.size), self.seen.values
+        u, values = np.zeros(self.near.instance.size), self.seen.values
         signs = 1.0 - 2.0 * self.seen.flips[:, support]
         centre, mean = signs.mean(axis=0), float(values.mean())
         u[support] = np.linalg.lstsq(signs - centre, values - mean, rcond=None)[0]
@@ -253,9 +270,9 @@ class RowProblem:
 
     def estimate(self, u: Floats, constant: float) -> tuple[Floats, float]:
         """Estimate Γ and E f: exact for the control b + u·s, from the sample for its residuals."""
-        law, residuals = self.near.law, -self.seen.errors(u, constant)
+        law, residuals = self.law, -self.seen.errors(u, constant)
         gamma = law.variance * u + law.shared * u.sum() + self.seen.covariance(residuals)
-        return gamma, constant + law.correlation * float(u.sum()) + float(residuals.mean())
+        return gamma, constant + float((law.correlation * u).sum()) + float(residuals.mean())
 
 
 class SupportStability(NamedTuple):
@@ -271,19 +288,25 @@ def standard_errors(problem: RowProblem, u: Floats, constant: float) -> Floats:
     With a constant t = s - 1 and E t tᵀ = a I + (c² + κ) 11ᵀ; without one t = s on the hyperplane. r is what
     the rule leaves of f in a sample's problem, and what the control does where Γ is estimated with one.
     """
-    seen, law = problem.seen, problem.near.law
+    seen = problem.seen
     support, errors = np.flatnonzero(u), np.zeros(u.size)
     spare = len(seen.values) - support.size - 1
     if not support.size or spare < 1:
         errors[support] = np.inf
         return errors
-    residuals = seen.errors(*((u, constant) if problem.config.of_sample else problem.control(support)))
+    of_rows = problem.config.of_sample or isinstance(problem.near, TableDraws)
+    residuals = seen.errors(*((u, constant) if of_rows else problem.control(support)))
     signs = 1.0 - 2.0 * seen.flips[:, support]
-    if problem.config.intercept:
-        gram = law.variance * np.eye(support.size) + (law.away**2 + law.shared)
+    if isinstance(problem.near, TableDraws):  # E t tᵀ of the rows; a fact that all have has no direction
+        away = signs - 1.0
+        directions = away @ np.linalg.pinv(away.T @ away / len(away))
+    elif problem.config.intercept:
+        law = problem.near.law
+        variance, gone = (np.broadcast_to(its, u.size)[support] for its in (law.variance, law.away))
+        gram = np.diag(variance) + (np.outer(gone, gone) + law.shared)
         directions = np.linalg.solve(gram, signs.T - 1.0).T
     else:
-        directions = (signs - signs.mean(axis=1, keepdims=True)) / law.variance
+        directions = (signs - signs.mean(axis=1, keepdims=True)) / problem.near.law.variance
     errors[support] = (residuals[:, None] * directions).std(axis=0) / np.sqrt(spare)
     return errors
 
@@ -314,6 +337,7 @@ class EvaluatedRule:
     stability: SupportStability
     refusal: str = ""  # why the row was sampled although the model was read; "" elsewhere
     fewest: int | None = None  # least number of facts that the sample does not exclude, where it was searched
+    agreement: float | None = None  # share of the table's rows with the facts that are as the rule says
 
     @property
     def target(self) -> float:
@@ -378,8 +402,10 @@ class EvaluatedRule:
             farthest = max(self.farthest, float(draws.max()))
             bound = betting_bound if config.is_to_hold else bernstein_bound
             direct = bound(draws, largest=farthest, risk=risk)
-        through = min(self.farthest, float(np.sqrt(fidelity / self.precision.coincidence)))
-        bounds = {"fidelity": fidelity, "precision": direct, "precision_from_fidelity": through}
+        bounds = {"fidelity": fidelity, "precision": direct}
+        if not isinstance(self.problem.near, TableDraws):  # whose rows with facts are no part of the others
+            through = float(np.sqrt(fidelity / self.precision.coincidence))
+            bounds["precision_from_fidelity"] = min(self.farthest, through)
         if config.is_to_hold:
             bounds["band"] = min(self.farthest, self.precision.band(BAND, risk=risk))
         if config.objective == "class":
@@ -388,6 +414,14 @@ class EvaluatedRule:
 
     def _other_class(self, risk: float) -> tuple[float, float]:
         return self.precision.other_side(self.problem.config.threshold, self.target, risk=risk)
+
+    def agrees(self, answers: Floats) -> Bools:
+        """Return which answers are as a rule that is to hold says: of the class, or within its band."""
+        config = self.problem.config
+        if config.objective == "class":
+            return ~other_sides(answers, config.threshold, self.target)
+        band = self.bounds["band"] + ROUNDING * (abs(self.target) + self.bounds["band"])
+        return np.asarray(np.abs(answers - self.target) <= band)
 
     @property
     def meets(self) -> bool:
@@ -404,6 +438,8 @@ class EvaluatedRule:
         optimum = "sample" if config.of_sample else "estimate"
         if config.is_to_hold:
             optimum = "population" if problem.facts is not None and problem.facts.is_complete else "sample"
+            if isinstance(problem.facts, TableFactSample) and not solution.proved:
+                optimum = "search"
         elif self.exact:
             # all but Var f is exact in the objective and its bound, which have it in common: the error on
             # fresh rows takes its place, and the bound lies as far below as in the solver's problem
@@ -444,6 +480,8 @@ class EvaluatedRule:
             other_class=self._other_class(1.0)[0] if config.objective == "class" else None,
             threshold=config.threshold if config.objective == "class" else None,
             fewest=self.fewest,
+            agreement=self.agreement,
+            neighbourhood=problem.near.clause(solution.support.size),
             certified=config.certify if config.error is not None and self.meets else "",
             assumption="" if span.source else _ASSUMPTION.format(low=span.low, high=span.high),
             **others,
@@ -489,7 +527,9 @@ def explain_row(
         solution = problem.solve(k)
         if certain is None and config.is_to_hold and config.error is not None:
             is_enough = solution.objective <= config.error
-            if fewest is None and solution.lower_bound <= config.error:
+            # where facts are added one by one, fewer others may do
+            is_searched = not isinstance(problem.facts, TableFactSample)
+            if is_searched and fewest is None and solution.lower_bound <= config.error:
                 fewest = solution.support.size if is_enough else k
             if not is_enough and k != config.sizes[-1]:
                 continue  # nor is it on fresh rows
@@ -509,7 +549,7 @@ def _exact_moments(
     near: LiteralNeighbourhood, row: Floats, reading: ModelReading
 ) -> tuple[tuple[Floats, float] | None, str]:
     """Return the exact Γ and E f around a row; None, and why, where they are refused and it is sampled."""
-    if reading.expectation is None:
+    if reading.expectation is None or isinstance(near, TableDraws):
         return None, ""
     try:
         moments = reading.expectation.moments(near.design, row)
@@ -521,16 +561,21 @@ def _exact_moments(
     return (2.0 * moments.gamma[near.varying], float(moments.mean)), ""
 
 
-def _fact_sample(problem: RowProblem, answer: Ask, rng: np.random.Generator, *, is_read: bool) -> FactSample:
+def _fact_sample(
+    problem: RowProblem, answer: Ask, rng: np.random.Generator, *, is_read: bool
+) -> FactSample | TableFactSample:
     """Return the rows by which facts are chosen: all, if they are no more than are drawn otherwise."""
-    near, config, size = problem.near, problem.config, problem.near.law.size
+    near, config = problem.near, problem.config
 
     def losses_of(answers: Floats) -> Floats:
         problem.span.check(answers)
         if config.objective == "precision":
             return np.abs(answers - problem.target)
-        across = (answers >= config.threshold) != (problem.target >= config.threshold)
-        return np.asarray(across, dtype=np.float64)
+        return other_sides(answers, config.threshold, problem.target).astype(np.float64)
+
+    if isinstance(near, TableDraws):
+        return _added_facts(problem, near, lambda x: losses_of(answer(x)), rng)
+    size = near.law.size
 
     def losses(flips: Bools) -> Floats:
         return losses_of(answer(near.rows(flips, rng)))
@@ -538,11 +583,22 @@ def _fact_sample(problem: RowProblem, answer: Ask, rng: np.random.Generator, *, 
     few = size <= np.log2(MOST_SAMPLES * config.samples) or (is_read and size <= EXACT_LITERALS)
     if near.decided_by_flips and few:
         return FactSample(near, losses, problem.candidates, first=None, rng=rng)
+    if isinstance(near, ColumnDraws) and config.sizes[-1] > _PROVABLE:
+        return _added_facts(problem, near, lambda x: losses_of(answer(x)), rng)
     first = problem.seen.flips, losses_of(problem.seen.values)
     if problem.exact is not None:  # the rows seen are the fresh ones
         flips = near.law.flips(rng, config.samples)
         first = flips, losses(flips)
     return FactSample(near, losses, problem.candidates, first=first, rng=rng)
+
+
+def _added_facts(
+    problem: RowProblem,
+    near: ColumnDraws | TableDraws,
+    losses: Callable[[Floats], Floats],
+    rng: np.random.Generator,
+) -> TableFactSample:
+    return TableFactSample(near, losses, problem.candidates, rows=problem.config.samples, rng=rng)
 
 
 def _precision(
