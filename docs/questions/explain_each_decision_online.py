@@ -12,7 +12,8 @@ to plain arrays, which is stored beside the model. It needs ``pip install '.[pan
 # Once, after training
 # --------------------
 #
-# Replace ``X`` and ``model`` by your table and your fitted model.
+# Replace ``X`` and ``model`` by your table and your fitted model. ``output=`` is the label of the class that is explained; without it a classifier's arrays have a
+# last axis with all classes. A regression needs none.
 import tempfile
 from pathlib import Path
 
@@ -73,6 +74,7 @@ with Batcher(explain, max_rows=64, wait=0.003) as batcher:
 #
 # - *It takes 50 milliseconds or more*: ``print(explain)`` says that it samples. ``output="margin"`` is exact for boosted trees.
 # - *A request has a column too few, or a text for a number*: an ``InputError`` names the column and the value: answer it with status 422.
+#   A missing value is ``None``.
 # - *The model was fitted again*: make and store the function again. It explains the model as it was.
 # - *Rows are slow where all cores are busy*: one process a core; a compiled function computes in the calling thread.
 # - *The request is sentences, and not numbers*: ``explainer.contributions(row).reasons(3)`` makes them: :doc:`reason_codes`.

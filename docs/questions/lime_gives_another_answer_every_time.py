@@ -74,7 +74,8 @@ for seed in (0, 1):
 # ----------------
 #
 # - *"sampled", and errors are large*: pass ``model``, not ``lambda rows: model.predict_proba(rows)``; ``explanation.reason`` says what cannot be read.
-# - *Errors of a function are too large*: ``tolerance="1%"``, and ``max_calls=`` for as many answers as that takes.
+# - *Errors of a function are too large*: ``tolerance="1%"``, and ``max_calls=`` for as many answers as that takes; ``contributions=False`` spends all of them on
+#   coefficients.
 # - *R² is low*: ``limes.suggest_design(explainer, X)`` compares bins; or use the contributions.
 # - *The model itself answers differently each time*: a warning says so; call ``model.eval()``, or fix its seed.
 # - *Old code calls lime*: ``from limes.compat.lime.lime_tabular import LimeTabularExplainer`` is the one line that changes: :doc:`/from-lime`.

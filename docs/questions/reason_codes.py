@@ -32,8 +32,9 @@ applicants = pd.DataFrame(
 score = (
     2.5 - 3 * applicants["debt_ratio"] - 2.5 * applicants["utilisation"] - 0.9 * applicants["late_payments"]
 )
-repaid = rng.random(3000) < 1 / (1 + np.exp(-score - 0.12 * applicants["years_of_credit"]))
-model = HistGradientBoostingClassifier(max_depth=3, random_state=0).fit(applicants, repaid)
+chance = 1 / (1 + np.exp(-score - 0.12 * applicants["years_of_credit"]))
+outcome = np.where(rng.random(3000) < chance, "repaid", "defaulted")
+model = HistGradientBoostingClassifier(max_depth=3, random_state=0).fit(applicants, outcome)
 
 catalogue = {
     "debt_ratio": ("Debt is low against income.", "R01 Debt is high against income ({value})."),
@@ -60,16 +61,17 @@ explanation.plot.bar()
 # The reasons of all refused applicants
 # -------------------------------------
 #
-# One call explains them all; each has its own first reason.
+# One call explains them all; each has its own first reason:
 declined = limes.TabularExplainer(model, applicants, output="margin")(refused.iloc[:200])
-pd.Series([one.reasons(1, catalogue, sign="-")[0][:3] for one in declined]).value_counts()
+pd.Series([one.reasons(1, sign="-")[0].feature for one in declined]).value_counts()
 
 # %%
 # If it goes wrong
 # ----------------
 #
-# - *Reasons speak for the applicant*: ``output`` is the other class. The header of ``print(explanation)`` names the class; ``output="repaid"`` names another,
-#   and ``sign="+"`` the other direction.
+# - *Reasons speak for the applicant*: the score is that of the other class, as the risk. ``print(explanation)`` names the class; ``sign="+"`` keeps what raises its
+#   score.
+# - *A reason has no code*: its column is missing from the catalogue. Write an entry for each column: ``set(applicants) - set(catalogue)`` is then empty.
 # - *"its place is not certain"*: two reasons are equal within their errors. ``output="margin"``, or a larger ``max_calls=`` of a model that has to be asked.
 # - *Several columns are one reason*: ``groups={"payment history": ["late_payments", "late_this_year"]}`` gives them one number and one sentence.
 # - *A reason is nothing that the applicant can change*: reasons say why. ``SparseExplainer(...).contrast(row, above=0.5, exclude=[...])`` says the fewest

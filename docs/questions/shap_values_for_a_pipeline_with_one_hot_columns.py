@@ -36,8 +36,8 @@ encoder = make_column_transformer((OneHotEncoder(), ["district"]), remainder="pa
 model = make_pipeline(encoder, RandomForestRegressor(50, min_samples_leaf=5, random_state=0)).fit(homes, rent)
 
 row = homes.iloc[[0]]
-explainer = limes.TabularExplainer(model, homes, law="joint", bandwidth=np.inf)
-explanation = explainer(row)
+as_shap = {"law": "joint", "bandwidth": np.inf}
+explanation = limes.TabularExplainer(model, homes, **as_shap)(row)
 print(explanation)
 
 # %%
@@ -60,14 +60,16 @@ print(explanation.contributions.values.round(2), explanation.contributions.base_
 wide = pd.get_dummies(homes, columns=["district"], dtype=float)
 forest = RandomForestRegressor(50, min_samples_leaf=5, random_state=0).fit(wide, rent)
 groups = {"district": [name for name in wide if name.startswith("district_")]}
-print(limes.TabularExplainer(forest, wide, groups=groups, law="joint", bandwidth=np.inf)(wide.iloc[[0]]))
+print(limes.TabularExplainer(forest, wide, groups=groups, **as_shap)(wide.iloc[[0]]))
 
 # %%
 # If it goes wrong
 # ----------------
 #
+# - *Arrays have a last axis of two*: the model is a classifier, and all classes are there. ``output="yes"``, the label of one, leaves that one.
 # - *The explanation is "estimated"*: ``explanation.reason`` names the step that is not read, such as a function of yours. A step that changes a column by itself,
-#   like scalers and imputers, is read; :doc:`/exact` has the list.
+#   like scalers and imputers, is read; :doc:`/exact` has the list. The probability of a linear model is estimated under the joint law: leave the law out,
+#   and it is exact.
 # - *An error says that columns are missing*: pass the table as it is before the pipeline, with all its columns.
 # - *Numbers are codes of categories*: an encoder of the pipeline says so; else pass ``categorical=["class"]``.
 # - *Old code calls shap*: ``from limes.compat import shap`` has its names, and :doc:`/from-shap` every difference.

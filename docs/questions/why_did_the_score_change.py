@@ -33,7 +33,7 @@ print(change)
 #
 # The account begins at the score before and ends at the score now. A column whose value is the same has 0, and what columns do together is shared among
 # them. *exact* means that both scores and all that lies between were read off the model, without sampling.
-change.plot.waterfall()
+change.plot.waterfall(max_features=3)
 
 # %%
 # The model has changed
@@ -51,7 +51,8 @@ both.plot.waterfall(max_features=8)
 #
 # - *A column has a small number, although it changed much*: it acts together with others. ``change.contributions.alone`` has what its change does by itself,
 #   ``.last`` what it does after all others.
-# - *Dummies, or a sum and its parts, change together*: ``TabularExplainer(model, X, groups={"district": [...]})`` makes one line of them.
+# - *Two columns have large numbers of opposite signs*: they move together, as a temperature and how it feels, a sum and its parts, or dummies.
+#   ``TabularExplainer(model, X, groups={"temperature": ["temp", "feel_temp"]})`` makes one line of them.
 # - *The score is a probability behind boosted trees*: pass ``output="margin"`` to explain log odds.
 # - *The old model is lost, but its explanations were stored*: ``new.minus(old)`` subtracts two explanations of the same rows.
 # - *The scores of a whole table have moved, and not that of a case*: :doc:`/guides/plot_5_monitoring`.
