@@ -56,10 +56,10 @@ print(limes.TabularExplainer(model, X)(row))
 import xgboost
 
 covers = limes.TabularExplainer(model, law="covers", output="margin")(row)
-booster = model.get_booster().predict(xgboost.DMatrix(row), pred_contribs=True)[0, :-1]
-print(
-    f"largest difference to pred_contribs: {abs(covers.contributions.values[0] - booster).max():.0e}, in single precision"
-)
+rows = xgboost.DMatrix(row, enable_categorical=True)
+booster = model.get_booster().predict(rows, pred_contribs=True)[0, :-1]
+apart = abs(covers.contributions.values[0] - booster).max()
+print(f"largest difference to pred_contribs: {apart:.0e}, in single precision")
 
 # %%
 # - *Columns are categories, or have missing values*: pass the frame that the model was fitted to, with ``enable_categorical=True`` and its dtypes as they are.

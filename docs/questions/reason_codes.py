@@ -43,7 +43,8 @@ catalogue = {
     "years_of_credit": ("Long credit history.", "R04 Credit history of {value} years."),
 }
 refused = applicants[model.predict_proba(applicants)[:, 1] < 0.5]
-explanation = limes.TabularExplainer(model, applicants, output="margin")(refused.iloc[[1]])
+explainer = limes.TabularExplainer(model, applicants, output="margin")
+explanation = explainer(refused.iloc[[1]])
 for reason in explanation.reasons(3, catalogue, sign="-"):
     print(reason, "" if reason.certain else "(its place is not certain)")
 
@@ -62,8 +63,9 @@ explanation.plot.bar()
 # -------------------------------------
 #
 # One call explains them all; each has its own first reason:
-declined = limes.TabularExplainer(model, applicants, output="margin")(refused.iloc[:200])
-pd.Series([one.reasons(1, sign="-")[0].feature for one in declined]).value_counts()
+declined = explainer(refused.iloc[:200])
+first = [one.reasons(1, sign="-")[0].feature for one in declined]
+pd.Series(first).value_counts()
 
 # %%
 # If it goes wrong
