@@ -113,7 +113,9 @@ def _is_source(path: Path) -> bool:
 
 def _is_gallery(path: Path) -> bool:
     """Whether sphinx-gallery writes the page: it takes these folders from ``docs/`` itself."""
-    return path.parts[0] in {"start", "guides", "explained", "gallery"} and path.name != "index.rst"
+    return (
+        path.parts[0] in {"start", "questions", "guides", "explained", "gallery"} and path.name != "index.rst"
+    )
 
 
 def _page(path: Path, name: str) -> bytes:

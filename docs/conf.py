@@ -52,7 +52,7 @@ numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
 # Pages that are executed: every script of a folder, in the order of their names
-PAGES = ("start", "guides", "explained", "gallery")
+PAGES = ("start", "questions", "guides", "explained", "gallery")
 GALLERY = ("one", "many", "inputs", "rules", "trust", "pages")
 sphinx_gallery_conf = {
     "examples_dirs": [str(DOCS / name) for name in PAGES],

@@ -170,7 +170,7 @@ def test_other_options_are_refused(explain, options, text):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """Two processes of the service of the page "Explain each decision online"."""
+    """Two processes of the service of the page "Decisions explained by a service"."""
     folder = tmp_path_factory.mktemp("service")
     joblib.dump(EXPLAIN, folder / "explain.joblib")
     (app,) = (

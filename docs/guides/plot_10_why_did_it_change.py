@@ -1,9 +1,9 @@
 """
-Why did it change?
-==================
+Differences of rows and of models
+=================================
 
 Two patients have different scores; a patient's score has moved since spring; a new model scores the same patient otherwise. All three questions have an
-account that adds up: from one answer to the other, column by column.
+account that adds up: from one answer to the other, column by column. :doc:`/questions/why_did_the_score_change` has the shortest answer.
 
 .. index:: compare two rows, difference, baseline, counterfactual baseline, model update, champion challenger, score change
 """

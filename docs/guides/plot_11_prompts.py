@@ -1,10 +1,10 @@
 """
-Which documents made the answer?
-================================
+A prompt and its documents
+==========================
 
 A language model answers from documents that stand in its prompt. Which of them made it answer so, and would it have said the same without them?
 :class:`limes.PromptExplainer` asks it again with some of the documents left out, a few dozen times, and says what each adds to the log-probability of the
-answer, with standard errors.
+answer, with standard errors. :doc:`/questions/which_documents_made_the_answer` has the shortest answer, which needs no network.
 
 .. index:: prompt, language model, LLM, retrieval, RAG, attribution, citations, context, ContextCite
 """

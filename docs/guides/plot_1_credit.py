@@ -3,7 +3,7 @@ Credit decisions
 ================
 
 A declined applicant asks why. The letter needs the main reasons, the smallest change that would have been enough, and an explanation that
-can be filed and repeated to the last digit.
+can be filed and repeated to the last digit. :doc:`/questions/reason_codes` has the reasons alone.
 
 .. index:: credit, adverse action, reason codes, loan, counterfactual
 """

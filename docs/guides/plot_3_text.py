@@ -39,11 +39,11 @@ text = "The soup was cold and the service slow, but the bread was delicious"
 dict(zip(model.classes_.tolist(), model.predict_proba([text])[0].round(2).tolist(), strict=True))
 
 # %%
-# Words
-# -----
+# The account
+# -----------
 #
-# Words are removed at random, as ``lime`` does; a coefficient is the effect of a word's presence. The margin of a linear model on TF-IDF is
-# read, and exact although TF-IDF divides by the norm of the words that remain.
+# The contributions of the words start at the model's answer to the empty text and add up to its answer to this one. The margin of a linear model on TF-IDF is
+# read, and they are exact although TF-IDF divides by the norm of the words that remain.
 import limes
 
 explainer = limes.TextExplainer(model, output="margin")
@@ -55,14 +55,20 @@ print(explanation.method, "after", explanation.model_calls, "calls of the model"
 explanation.plot.text()
 
 # %%
-# Contributions of the words
-# --------------------------
+# The sum, and each word alone and last
+# -------------------------------------
 #
-# The picture above compares texts with and without a word. Contributions say how the model gets to its answer: they start at its answer to the empty text
-# and add up to its answer to this one. The thin line of a word reaches from what it adds alone to what it adds to all other words.
+# With ``ends=True`` the thin line of a word reaches from what it adds alone to what it adds to all other words.
 account = explanation.contributions
 print(account.base_values, account.base_values + account.values.sum(axis=1), explanation.predictions)
-explanation.plot.waterfall()
+explanation.plot.waterfall(ends=True)
+
+# %%
+# LIME's question
+# ---------------
+#
+# A coefficient compares texts with and without a word, while the others are removed at random: :doc:`/two-questions`.
+print(explanation.coefficients)
 
 # %%
 # Words together

@@ -27,8 +27,8 @@ print(f"a {labels[240]}, read as {model.predict(digit.reshape(1, 64))[0]}")
 # Pixels
 # ------
 #
-# Pixels are hidden at random, as ``lime`` does, and a coefficient is the effect of showing one. The margin is positive for an 8: red pixels speak
-# for it, blue ones for a 3. Kernel machines are read, so that the coefficients are exact.
+# The contributions of the pixels start at the model's answer to a grey image and add up to its answer to this one. The margin is positive for an 8: red pixels
+# speak for it, blue ones for a 3. Kernel machines are read, so that the contributions are exact.
 import limes
 
 pixels = {"segments": "grid", "segment_options": {"rows": 8, "columns": 8}}
@@ -37,15 +37,18 @@ explanation = explainer(digit)
 explanation.plot.images()
 
 # %%
-print(f"margin {explanation.predictions[0]:+.2f}, {explanation.method}, R² {explanation.fidelity[0]:.2f}")
-print(explanation.warnings or "no warning")
+account = explanation.contributions
+print(
+    f"from {account.base_values[0]:+.2f} to the margin {explanation.predictions[0]:+.2f}, {explanation.method}"
+)
+print(account.row_warnings[0] or "no warning")
 
 # %%
 # How pixels are hidden
 # ---------------------
 #
-# ``fill=127`` shows a hidden pixel as grey. With ``fill=0`` it shows no ink. Black pixels are then the same hidden as shown: they have no coefficient,
-# and the explanation warns of it.
+# ``fill=127`` shows a hidden pixel as grey. With ``fill=0`` it shows no ink. Black pixels are then the same hidden as shown: they contribute 0,
+# LIME's coefficients of them are unknown, and a warning says so.
 without_ink = limes.ImageExplainer(model, **pixels, fill=0, output="margin")(digit)
 without_ink.plot.images()
 
@@ -75,8 +78,9 @@ explanation.plot.images()
 
 # %%
 # A function is sampled, and the bars have 95 % intervals:
+account = explanation.contributions
 print(
-    f"{explanation.coefficients.values.shape[1]} superpixels, {explanation.method}, {explanation.model_calls} calls, R² = {explanation.fidelity[0]:.3f}"
+    f"{account.values.shape[1]} superpixels, {explanation.method}, {explanation.model_calls} calls, errors up to {account.standard_errors.max():.4f}"
 )
 explanation.plot.bar(max_features=8)
 
@@ -84,7 +88,7 @@ explanation.plot.bar(max_features=8)
 # Pixels of the answer
 # --------------------
 #
-# ``mask`` selects the pixels of the largest coefficients, for a picture of your own:
+# ``mask`` selects the pixels of the superpixels with the largest contributions, for a picture of your own:
 from matplotlib import pyplot as plt
 
 mask = explanation.mask(top=6)

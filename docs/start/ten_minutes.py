@@ -128,4 +128,4 @@ limes.TabularExplainer(pipeline, patients)(patients.iloc[[3]]).plot.waterfall(ma
 # Next
 # ----
 #
-# :doc:`/guides/plot_2_clinical` goes from a model to a page for a committee; :doc:`/exact` lists which models are exact.
+# :doc:`/questions/index` has the shortest answers to what people ask most, :doc:`/guides/plot_2_clinical` goes from a model to a page for a committee; :doc:`/exact` lists which models are exact.

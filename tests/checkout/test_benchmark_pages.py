@@ -102,3 +102,24 @@ def test_every_part_measures_and_reports(part):
     assert set(PARTS[part]) <= set(inspect.signature(run.measure).parameters)
     stored = json.loads((ROOT / "benchmarks" / "results" / f"{part}.json").read_text("utf-8"))
     assert report.text(stored)
+
+
+def test_the_front_page_has_the_ratios_of_the_joint_law_s_table():
+    """Its row about Shapley values of trees, and the sentence below the table, divide the table's times."""
+    page = (ROOT / "benchmarks" / "pages" / "joint.md").read_text("utf-8")
+    lines = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if "| 100 |" in line
+    ]
+    times = {line[0].split()[0]: [float(line[i]) for i in (4, 6, 7, 8)] for line in lines if len(line) == 11}
+    (compiled, call, shap, batch), (forest_compiled, forest_call, forest_shap, forest_batch) = (
+        times["XGBoost"],
+        times["random"],
+    )
+    one = [f"{ratio:.2g}" for ratio in (shap / call, forest_shap / forest_call)]
+    plain = [f"{ratio:.2g}" for ratio in (shap / compiled, forest_shap / forest_compiled)]
+    many = [f"{ratio:.2g}" for ratio in (shap / batch, forest_shap / forest_batch)]
+    assert " and ".join(one) + " for one row" in page
+    assert " and ".join(plain) + " beside the compiled part; " + " and ".join(many) + " in batches" in page
+    front = (ROOT / "README.md").read_text("utf-8")
+    assert f"{one[1]} to {one[0]} times slower for one row ({plain[1]} to {plain[0]} beside" in front
+    assert f"{many[1]} times or more in batches" in front

@@ -68,7 +68,9 @@ PRINTED = re.compile(r"^# (.+)$", re.MULTILINE)
 
 @pytest.mark.examples
 @pytest.mark.parametrize(
-    "page", sorted((ROOT / "docs" / "papers").glob("calls-*.md")), ids=lambda path: path.stem
+    "page",
+    [*sorted((ROOT / "docs" / "papers").glob("calls-*.md")), ROOT / "docs" / "papers" / "since.md"],
+    ids=lambda path: path.stem,
 )
 def test_calls_of_a_paper_print_what_stands_below_them(page, capsys):
     """One page a paper: statement, call, number."""

@@ -1,4 +1,4 @@
-"""The parts of the page "Explain each decision online" that need MLflow or an exporter to ONNX."""
+"""The parts of the page "Decisions explained by a service" that need MLflow or an exporter to ONNX."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 Text highlighting
 =================
 
-The words of a text in the colours of their coefficients.
+The words of a text in the colours of their contributions: how the prediction comes about.
 
 .. index:: text, highlighting, sentiment, NLP
 """

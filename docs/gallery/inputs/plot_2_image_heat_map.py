@@ -2,7 +2,7 @@
 Image heat map
 ==============
 
-The pixels or superpixels of an image in the colours of their coefficients.
+The pixels or superpixels of an image in the colours of their contributions.
 
 .. index:: image, heat map of an image, saliency, superpixels
 """

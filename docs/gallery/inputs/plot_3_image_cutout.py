@@ -2,7 +2,7 @@
 Image cut-out
 =============
 
-The superpixels with the largest coefficients alone, as in LIME's paper.
+The superpixels with the largest contributions alone, as pictures in LIME's paper show them.
 
 .. index:: cut-out, image mask
 """

@@ -2,7 +2,7 @@
 Time series
 ===========
 
-The segments of a series in the colours of their coefficients.
+The segments of a series in the colours of their contributions.
 
 .. index:: time series, sensor, ECG
 """

@@ -19,4 +19,4 @@ explanation = limes.TabularExplainer(model, X)(X.iloc[:200])
 explanation.plot.dependence("bmi", color="s5")
 
 # %%
-# Colours are another column: where they separate, the two columns interact. Without ``of=`` the dots are LIME's coefficients.
+# Colours are another column: where they separate, the two columns interact. ``of="coefficients"`` draws LIME's coefficients.

@@ -2,13 +2,13 @@
 Calibration of error bars
 =========================
 
-Do 95 % intervals contain the true coefficient in 95 % of cases? Sampled explanations against the exact one.
+Do 95 % intervals contain the true contribution in 95 % of cases? Sampled explanations against the exact one.
 
 .. index:: calibration, coverage, confidence interval
 """
 
 # %%
-# The forest can be read, so its true coefficients are known. The same forest behind a function cannot: it is sampled, with many seeds.
+# The forest can be read, so its true contributions are known. The same forest behind a function cannot: it is sampled, with many seeds.
 import numpy as np
 from matplotlib import pyplot as plt
 from scipy.stats import norm
@@ -20,17 +20,13 @@ import limes
 X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
 model = RandomForestRegressor(20, random_state=0).fit(X, y)
 row = X.iloc[[3]]
-exact = limes.TabularExplainer(model, X)(row)
+exact = limes.TabularExplainer(model, X).contributions(row).contributions
 
 errors = []  # in standard errors
 for seed in range(40):
-    explainer = limes.TabularExplainer(
-        lambda rows: model.predict(rows), X, max_calls=256, contributions=False, rng=seed
-    )
-    sampled = explainer(row)
-    errors.append(
-        (sampled.coefficients.values - exact.coefficients.values) / sampled.coefficients.standard_errors
-    )
+    explainer = limes.TabularExplainer(lambda rows: model.predict(rows), X, max_calls=256, rng=seed)
+    sampled = explainer.contributions(row).contributions
+    errors.append((sampled.values - exact.values) / sampled.standard_errors)
 errors = np.abs(errors).ravel()
 
 # %%
@@ -41,7 +37,7 @@ _, ax = plt.subplots(figsize=(5, 3.8), layout="constrained")
 ax.plot([0, 1], [0, 1], color="grey", linestyle=":", label="stated")
 ax.plot(levels, covered, label=f"observed, {len(errors)} intervals")
 ax.set_xlabel("confidence of the interval")
-ax.set_ylabel("share that contains the true coefficient")
+ax.set_ylabel("share that contains the true contribution")
 _ = ax.legend()
 
 # %%
