@@ -109,9 +109,10 @@ def test_attributes_of_explanations_are_documented(name):
 def test_an_option_of_several_explainers_has_one_default():
     """But where the kinds of data differ: bins or words, slow models of images, segments by their names.
 
-    And the law, of values in bins or of literals that flip; and what fills a place, pixels or a text.
+    And the law, of values in bins or of literals that flip; what fills a place, pixels or a text; and levels,
+    which long texts have, and images if they are wanted.
     """
-    differing = {"bandwidth", "ridge", "max_calls", "batch_size", "segments", "law", "fill"}
+    differing = {"bandwidth", "ridge", "max_calls", "batch_size", "segments", "law", "fill", "hierarchy"}
     explainers = [getattr(limes, name) for name in limes.__all__ if name.endswith("Explainer")]
     defaults = {}
     for explainer in explainers:

@@ -277,17 +277,16 @@ class TextExplainer(MaskedExplainer[Document]):
         return self._context_of(text, explanation, output, calls)
 
     def _units(self, item: Document) -> Words | None:
-        if not self._hierarchy and not self._why_levels(item):
+        is_long = self._may_have_levels and len(item.word) > _LONG_TEXT
+        if not self._hierarchy and not (is_long and self._why_levels(item)):
             return None
         return Words.of(item.word, _sentences_of(item))
 
     def _why_levels(self, item: Document) -> str:
-        words = len(item.word)
-        if not self._may_have_levels or words <= _LONG_TEXT or self._is_read(item):
+        # one sentence has no levels, and the words of a model that is read are exact
+        if self._hierarchy or not _sentences_of(item).any() or self._is_read(item):
             return ""
-        if not _sentences_of(item).any():  # there is one
-            return ""
-        return f"since the text has {words:,} words (hierarchy=False explains words alone)"
+        return f"since the text has {len(item.word):,} words (hierarchy=False explains words alone)"
 
     def _is_read(self, item: Document) -> bool:
         """Whether words are read off the vectorizer and the model, before the model is asked."""
