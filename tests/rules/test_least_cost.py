@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from scipy.optimize import LinearConstraint, milp
 from sklearn.compose import make_column_transformer
-from sklearn.datasets import load_diabetes
+from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     GradientBoostingClassifier,
@@ -459,3 +459,20 @@ def test_relations_of_a_domain_hold_in_the_cheapest_change(kind, seed):
         assert contrast.reached
         assert contrast.proved
         assert "exactly one of x3, x4, x5 is 1" in str(contrast).replace("\n", " ")
+
+
+@pytest.mark.parametrize("row", [0, 10, 40])
+def test_a_search_that_is_cut_short_is_no_dearer_than_the_fewest_columns(row):
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    model = RandomForestClassifier(20, random_state=0).fit(X, y)
+    explainer = limes.SparseExplainer(model, literals=limes.Literals.fit(X), output=1)
+    fewest = explainer.contrast(X.iloc[[row]])
+    cheapest = explainer.contrast(X.iloc[[row]], minimize="cost", nodes=1)
+    assert cheapest.reached
+    spread = X.std(ddof=0)
+    costs = [
+        sum(abs(change.new_value - change.value) / spread[change.feature] for change in its.changes)
+        for its in (fewest, cheapest)
+    ]
+    assert costs[1] <= costs[0] * (1 + 1e-9)
+    assert cheapest.objective == pytest.approx(costs[1])

@@ -301,8 +301,12 @@ class ContrastQuestion:
 
     def _searched(self, searched: Searched, crossing: Crossing | None, priced: Priced) -> SmallestChange:
         reaches = verdict(self._row, self._beyond.enough, self._obeys)
+        start = None
+        if self._wanted.minimize == "cost" and crossing is not None:
+            # where the search is cut short, its answer is no dearer than the one of the fewest columns
+            start = fewest_changes(searched, self._row, priced.values, crossing, reaches, at_most=np.inf).row
         if self._wanted.minimize == "cost" or self._related:  # relations part rows of the same answers
-            return cheapest_change(searched, priced, crossing, reaches, self._obeys)
+            return cheapest_change(searched, priced, crossing, reaches, self._obeys, start)
         fewest = fewest_changes(searched, self._row, priced.values, crossing, reaches, at_most=priced.at_most)
         if not fewest.reason or fewest.low >= priced.at_most:
             return fewest

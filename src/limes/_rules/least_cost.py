@@ -71,11 +71,17 @@ class Priced:
 
 
 def cheapest_change(
-    searched: Searched, priced: Priced, crossing: Crossing | None, reaches: Reaches, obeys: Obeys
+    searched: Searched,
+    priced: Priced,
+    crossing: Crossing | None,
+    reaches: Reaches,
+    obeys: Obeys,
+    start: Floats | None = None,
 ) -> SmallestChange:
     """Search for the cheapest row of listed values that is beyond a threshold.
 
-    ``obeys`` states which rows are possible, and ``reaches`` what the model says of those.
+    ``obeys`` states which rows are possible, and ``reaches`` what the model says of those. ``start`` is a row
+    that is beyond it, if one is known.
     """
     if crossing is None:
         return NO_CHANGE
@@ -92,7 +98,7 @@ def cheapest_change(
             return best
         low = choice.low
     limit = Limit(crossing.threshold, reaches, np.inf)
-    return _Cheapest(bounds, priced, sign, limit, obeys).search(low)
+    return _Cheapest(bounds, priced, sign, limit, obeys, start).search(low)
 
 
 def _of_choice(choice: Choices, priced: Priced, reaches: Reaches, obeys: Obeys) -> SmallestChange | None:
@@ -134,6 +140,7 @@ class _Cheapest:
     sign: float
     limit: Limit
     obeys: Obeys
+    start: Floats | None
 
     def __post_init__(self) -> None:
         self.best: Floats | None = None
@@ -250,7 +257,8 @@ class _Cheapest:
             table = table[self.sign * self.bounds.values(table) < self.limit.below]
             table = table[self.obeys(table)] if len(table) else table
         starts = table[np.argsort(self.priced.of_rows(table), kind="stable")[:_STARTS]]
-        for row in [*starts, *self._climbed()]:
+        known = [] if self.start is None else [self.start]
+        for row in [*known, *starts, *self._climbed()]:
             its = row
             for _ in range(_PASSES):
                 new = self._cheaper(its)
@@ -261,8 +269,8 @@ class _Cheapest:
                 self._try(row)
 
     def _cheaper(self, row: Floats) -> Floats | None:
-        """Return a row that is enough and cheaper by the most that a change of one column saves."""
-        tried, saved = [], []
+        """Return a row that is enough and cheaper, by changes of single columns; None where there is none."""
+        tried, saved, of_column = [], [], []
         for j, (values, costs) in enumerate(zip(self.priced.values, self.priced.costs, strict=True)):
             now = costs[self.priced.place(j, row[j])]
             cheaper = np.flatnonzero(costs < now)
@@ -271,14 +279,24 @@ class _Cheapest:
             rows[:, j] = values[cheaper]
             tried.append(rows)
             saved.append(now - costs[cheaper])
-        rows, savings = np.concatenate(tried), np.concatenate(saved)
+            of_column.append(np.full(cheaper.size, j))
+        rows, savings, columns = (np.concatenate(its) for its in (tried, saved, of_column))
+        enough = self._enough(rows)
+        order = enough[np.argsort(-savings[enough], kind="stable")]
+        # the change of each column that saves most, and all that save more with it
+        each = order[np.sort(np.unique(columns[order], return_index=True)[1])]
+        together = np.tile(row, (each.size, 1))
+        for k, its in enumerate(each.tolist()):
+            together[k:, columns[its]] = rows[its, columns[its]]
+        kept = self._enough(together)
+        return together[kept[-1]] if kept.size else None
+
+    def _enough(self, rows: Floats) -> Ints:
+        """Return which rows, (n, d), are beyond the threshold, and possible."""
         if not len(rows):
-            return None
+            return np.empty(0, dtype=np.int64)
         enough = np.flatnonzero(self.sign * self.bounds.values(rows) < self.limit.below)
-        enough = enough[self.obeys(rows[enough])] if enough.size else enough
-        if not enough.size:
-            return None
-        return np.asarray(rows[enough[np.argmax(savings[enough])]])
+        return enough[self.obeys(rows[enough])] if enough.size else enough
 
     def _climbed(self) -> list[Floats]:
         """Return the row that the changes with the largest effect for their cost make, if it is enough."""
