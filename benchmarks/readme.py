@@ -21,7 +21,7 @@ def save(part: str, result: Any) -> None:
 
 
 def load(part: str) -> Any:
-    """What `save` stored."""
+    """Return what `save` stored."""
     return json.loads((RESULTS / f"{part}.json").read_text())
 
 

@@ -1,4 +1,4 @@
-"""What an index and an auditor read of a release: the README without relative links, the SBOM of a wheel."""
+"""Files of a release for an index and an auditor: the README without relative links, the SBOM of a wheel."""
 
 from __future__ import annotations
 

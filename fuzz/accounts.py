@@ -77,7 +77,7 @@ class AccountTrial(Trial):
     """A case that was run."""
 
     def numbers(self, explanation: Any) -> Numbers:
-        """What the library says."""
+        """Return what the library says."""
         return Numbers.of(explanation, explanation.contributions)
 
     def of_game(self, game: Array) -> Array:
@@ -137,7 +137,7 @@ class AccountTrial(Trial):
     def _truth(
         self, answers: Answers, options: Options, rows: Array, widths: Array, largest: int = _LARGEST
     ) -> Truth:
-        """What `of_game` says of all rows, and the base, (n, k)."""
+        """Return what `of_game` says of all rows, and the base, (n, k)."""
         games, size = [], 0.0
         for row in rows:
             if options.law == "joint":
@@ -211,7 +211,7 @@ def shapley(game: Array) -> tuple[Array, Array, Array]:
 
 @dataclass(frozen=True)
 class Numbers:
-    """What the library says: contributions, alone and last, (n, 3 d, k), base and predictions (n, k)."""
+    """Numbers of the library: contributions, alone and last, (n, 3 d, k), base and predictions (n, k)."""
 
     stacked: Array
     base: Array

@@ -102,7 +102,7 @@ def _output_sums(model: Any, table: Any) -> Array:
 
 
 def _log_odds(log_proba: Array) -> Array:
-    """Of two classes the log odds of the second."""
+    """For two classes the log odds of the second."""
     return log_proba[:, 1] - log_proba[:, 0] if log_proba.shape[1] == 2 else log_proba
 
 

@@ -1,4 +1,4 @@
-"""What stands beside the coefficients: effects of all cells, R², R² of the effects, and pairs.
+"""Numbers beside the coefficients: effects of all cells, R², R² of the effects, and pairs.
 
 All are sums over the grid of the columns' points, of the answers of the model itself: with P(point | cell) in
 place of the law of one column, or of two. Numbers without an error are exact, to the tolerance of
@@ -174,7 +174,7 @@ class BesideTrial(Trial):
         size: float,
         rounding: float,
     ) -> Iterator[str]:
-        """What is wrong with R² and pairs at a row."""
+        """Return what is wrong with R² and pairs at a row."""
         truth, grid = self._around(answers, options, row, widths, _FINEST)
         spread = np.sqrt(np.maximum(truth.variance, 1e-300))
         # relative to Var f, whose answers are rounded
@@ -238,7 +238,7 @@ class BesideTrial(Trial):
 
 
 class Stated(NamedTuple):
-    """What the library says of one row."""
+    """Numbers of the library about one row."""
 
     effects: list[Array]  # of all columns, (p, k) each
     fidelity: tuple[Array, Array]

@@ -93,7 +93,7 @@ class ImageTrial(SwitchedTrial):
     """A model that was fitted."""
 
     def explainer(self, options: ImageOptions, **more: Any) -> Any:
-        """What is under test."""
+        """Return what is under test."""
         keywords = options.keywords()
         return limes.ImageExplainer(
             self.model, **{**keywords, "segments": np.array(keywords["segments"])}, **more
@@ -133,7 +133,7 @@ class ImageTrial(SwitchedTrial):
 
 
 def _unrounded(image: Array, labels: Array, fill: Any) -> Array:
-    """What is shown where superpixels are off, before it is rounded to what the image's type has."""
+    """Return what is shown where superpixels are off, before it is rounded to what the image's type has."""
     planes = image.astype(float).reshape(*labels.shape, -1)
     if not isinstance(fill, str):
         off = np.broadcast_to(np.asarray(fill, dtype=float), planes.shape).copy()

@@ -62,7 +62,7 @@ _DEFAULT: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Menu:
-    """What options a case may have.
+    """The options that a case may have.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ _SHOWN = 60.0  # seconds between two lines of progress
 
 @dataclass
 class Run:
-    """What is to be done, and what was."""
+    """Cases to do, and those that are done."""
 
     families: tuple[str, ...]
     first: int

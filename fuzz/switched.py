@@ -36,7 +36,7 @@ class SwitchedTrial(ABC):
 
     @abstractmethod
     def explainer(self, options: Any, **more: Any) -> Any:
-        """What is under test."""
+        """Return what is under test."""
 
     @abstractmethod
     def compared(self, row: Any, explanation: Any, options: Any) -> Verdict:

@@ -173,7 +173,7 @@ class Trial:
         return np.full(self.background.matrix.shape[1], self.case.width)
 
     def explainer(self, options: Options, **more: Any) -> Any:
-        """What is under test."""
+        """Return what is under test."""
         names = None if isinstance(self.background.like, np.ndarray) else list(self.background.like.columns)
         return limes.TabularExplainer(self.model, self.background.like, **options.keywords(names), **more)
 

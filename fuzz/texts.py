@@ -72,7 +72,7 @@ class TextTrial(SwitchedTrial):
     """A Pipeline that was fitted."""
 
     def explainer(self, options: TextOptions, **more: Any) -> Any:
-        """What is under test."""
+        """Return what is under test."""
         return limes.TextExplainer(self.model, **options.keywords(), **more)
 
     def compared(self, text: str, explanation: Any, options: TextOptions) -> Verdict:
@@ -109,7 +109,7 @@ class TextTrial(SwitchedTrial):
 
 
 def _deletions(pieces: list[str], owner: list[int], z: Array, mask: str) -> list[str]:
-    """What is left of the text at each z: removed words become the mask, gaps stay."""
+    """Return what is left of the text at each z: removed words become the mask, gaps stay."""
     gaps, words = pieces[::2], pieces[1::2]
     result = []
     for row in z[:, owner].tolist():

@@ -1,4 +1,4 @@
-"""What came of one explainer: agreement, or what is wrong with it."""
+"""The outcome of one explainer: agreement, or what is wrong with it."""
 
 from __future__ import annotations
 

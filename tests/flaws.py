@@ -69,7 +69,7 @@ class WellBehaved:
 
 
 def well_behaved(seed):
-    """What LIME is made for, by construction and not by what the diagnostics say of it.
+    """Return what LIME is made for, by construction and not by what the diagnostics say of it.
 
     - d columns, 2 to 8, independent, normal or uniform, so that one-by-one perturbation makes ordinary rows;
     - f is linear (even seeds: read, so exact), or Σ λ_j g_j(x_j) with g_j monotone and mildly bent, and a

@@ -66,7 +66,7 @@ class Trees:
         return total
 
     def paths(self):
-        """Of every leaf the edges above it, (node, goes_left), from the root."""
+        """For every leaf the edges above it, (node, goes_left), from the root."""
 
         def below(node, path):
             if self.feature[node] < 0:
@@ -103,7 +103,7 @@ def mean_and_contrast(splits, leaves, table, cells):
 
 
 def shapley_values(game, d):
-    """Of a game of sets of d columns: of the empty set (k,), and values, alone, and last, (3, d, k)."""
+    """For a game of sets of d columns: of the empty set (k,), and values, alone, and last, (3, d, k)."""
     sums = np.zeros((3, d, len(game(frozenset()))))
     for j in range(d):
         others = [i for i in range(d) if i != j]

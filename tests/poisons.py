@@ -1,4 +1,4 @@
-"""What foreign code may do in a call, by kinds: each poison is what a model does where it meets its row.
+"""Acts of foreign code in a call, by kinds: each poison is what a model does where it meets its row.
 
 `Poisoned` is a model whose first column names the poison of a row; in other rows it is 0 or 1. The module
 imports limes only where it explains, since programs under test load it with the model.
@@ -157,7 +157,7 @@ def alarm(kind):
 
 
 class Answer:
-    """What is computed where it is read."""
+    """A value that is computed where it is read."""
 
     def __init__(self, error, shape=(1,)):
         self.error, self.shape = error, shape
@@ -258,7 +258,7 @@ def streams(value):
 
 
 def to_streams(act):
-    """Those of a model may be gone already, by another row."""
+    """Return those of a model may be gone already, by another row."""
 
     def on_each(table):
         for stream in (sys.stdout, sys.stderr):

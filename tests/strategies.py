@@ -219,7 +219,7 @@ def leaf_boxes(forest):
 
 
 def walk(trees, row):
-    """What the trees say of one row, node by node."""
+    """Return what the trees say of one row, node by node."""
     total = 0.0
     for nodes in trees:
         at = 0
@@ -258,7 +258,7 @@ def walked_fast(trees):
 
 
 def in_boxes(form):
-    """What boxes say of rows, box by box: (n, d) -> (n, ...)."""
+    """Return what boxes say of rows, box by box: (n, d) -> (n, ...)."""
 
     def f(x):
         total = np.zeros((len(x), *form.value.shape[1:])) + form.intercept
@@ -273,7 +273,7 @@ def in_boxes(form):
 
 
 def kernels(form):
-    """What Gaussian kernels say of rows, centre by centre."""
+    """Return what Gaussian kernels say of rows, centre by centre."""
 
     def f(x):
         total = np.zeros((len(x), *form.coef.shape[1:])) + form.intercept

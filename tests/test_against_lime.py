@@ -137,7 +137,7 @@ def lime_runs(lime, case, row, *, runs, samples=SAMPLES, regressor=None):
 
 @dataclass(frozen=True)
 class Binned:
-    """What ``lime`` knows of a numeric column; arrays (bins,), ``edges`` (bins + 1,)."""
+    """A numeric column as ``lime`` knows it; arrays (bins,), ``edges`` (bins + 1,)."""
 
     edges: np.ndarray
     frequencies: np.ndarray
@@ -229,7 +229,7 @@ def test_what_is_learnt_from_a_table_is_what_lime_learns(case):
 
 
 def mean_and_std(law):
-    """Of the normal laws that are cut to the cells, (cells,) each; of an atom its value and 0."""
+    """For the normal laws that are cut to the cells, (cells,) each; of an atom its value and 0."""
     mean, std = [], []
     for measure in law.measures:
         if isinstance(measure, Atoms):

@@ -155,7 +155,7 @@ def parquet(explainer, X):
 
 
 def error_lines(names):
-    """What long tables, Dask and Spark say of rows that cannot be explained, and pandas' page of it."""
+    """Get what long tables, Dask and Spark say of rows that cannot be explained, and pandas' page of it."""
     calm = pd.DataFrame({"a": np.arange(20.0)})
     explainer = limes.TabularExplainer(DecisionTreeRegressor(max_depth=2).fit(calm, calm["a"]), calm)
     lines = explain_frame(explainer, pd.DataFrame({"a": names}, dtype=object))
@@ -184,7 +184,7 @@ def bar(names):
 
 @cache
 def diagnosis(x):
-    """Of the first row."""
+    """For the first row."""
     return limes.diagnose(x[0])
 
 

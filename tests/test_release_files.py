@@ -1,4 +1,4 @@
-"""What a release holds beside code: notices of compiled code of others, the SBOM, the README of an index."""
+"""Parts of a release beside code: notices of compiled code of others, the SBOM, the README of an index."""
 
 from __future__ import annotations
 

@@ -377,7 +377,7 @@ def computed(start_of_name: str = "") -> dict[str, dict[str, Any]]:
 
 
 def differences(name: str, before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
-    """What differs in one case, in words."""
+    """Return what differs in one case, in words."""
     for key in sorted({*before, *after} - {"seconds"}):
         old, new = before.get(key), after.get(key)
         if key == "json":

@@ -62,6 +62,8 @@ PHRASES = {
 QUOTING = ("tools/house_rules.py", "docs/STYLE.md")
 # Beginnings of headings that are no noun phrase; a question, which ends in "?", may begin with "What"
 _HEADINGS = re.compile(r"(Of|What) ")
+# Beginnings of docstrings that have no subject and verb
+_BEGINNINGS = re.compile(r"(Of|What|Those)\b(?!-)")
 _UNDERLINE = re.compile(r"([=\-~^\"'*+#])\1{2,}")
 _PHRASES = re.compile("|".join(rf"(?P<p{i}>\b(?:{phrase}))" for i, phrase in enumerate(PHRASES)))
 
@@ -133,6 +135,8 @@ def problems(path: Path) -> Iterator[tuple[int, str, str]]:
     elif path.suffix == ".py":
         tree = ast.parse(source)
         yield from problems_of_names(path, tree)
+        for line, first in beginnings(tree):
+            yield line, first, "a noun phrase, or a sentence that begins with a verb"
         lines = list(texts(tree, source))
         comments = [(n, line[2:]) for n, line in enumerate(source.split("\n"), 1) if line.startswith("# ")]
         titles = headings([(1, line) for line in (ast.get_docstring(tree) or "").split("\n")[:2]] + comments)
@@ -143,6 +147,15 @@ def problems(path: Path) -> Iterator[tuple[int, str, str]]:
     for line, title in titles:
         if _HEADINGS.match(title) and not title.endswith("?"):
             yield line, title, "a noun phrase, or a question that ends in '?'"
+
+
+def beginnings(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield line and first line of docstrings that begin without a subject."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = (ast.get_docstring(node) or "").split("\n")[0]
+            if _BEGINNINGS.match(first):
+                yield node.body[0].lineno, first
 
 
 def problems_of_names(path: Path, tree: ast.Module) -> Iterator[tuple[int, str, str]]:

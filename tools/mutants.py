@@ -69,7 +69,7 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the tests made of a mutant: the one that failed, or none; how many ran at most, of how many."""
+    """The tests of a mutant: the one that failed, or none; how many ran at most, of how many."""
 
     mutant: str
     test: str | None

@@ -36,7 +36,7 @@ print(*numpy.__config__.CONFIG["SIMD Extensions"]["found"])
 
 
 def output(code: str, env: dict[str, str]) -> str:
-    """What a new process prints that runs this code."""
+    """Return what a new process prints that runs this code."""
     process = subprocess.run(  # noqa: S603 - this interpreter
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False
     )

@@ -52,7 +52,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Case:
-    """What a competitor is given: a model of a table, on the clock.
+    """The input of a competitor: a model of a table, on the clock.
 
     Attributes
     ----------

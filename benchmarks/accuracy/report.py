@@ -58,7 +58,7 @@ def _control(chosen: dict[str, int]) -> str:
 
 
 def _tied(cases: list[dict]) -> Iterator[str]:
-    """What is left of the ratios without the columns where ``lime`` sends a wrong value."""
+    """Return what is left of the ratios without the columns where ``lime`` sends a wrong value."""
     lines = [
         f"| {case['case']} | {case['bandwidth']} | {', '.join(case['misplaced'])} | "
         + " | ".join(

@@ -1,4 +1,4 @@
-"""What the coefficients are: exactly where the model can be read, else from about a million calls.
+"""The true coefficients: exactly where the model can be read, else from about a million calls.
 
 The million are 16 independent runs of Sobol' points without a control, whose spread says how far their mean
 may be off. They are kept in the machine's temporary folder, under a name made of the model's own answers.

@@ -1,4 +1,4 @@
-"""What ``benchmarks.anchors`` measured, as a page has it."""
+"""The page of ``benchmarks.anchors``."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def timed(work: Callable[[], Any]) -> tuple[float, float, Any]:
 
 
 def of_limes(task: Task, *, joint: bool) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
-    """What explains rows, and what reads contributions (n, d) off an explanation."""
+    """Return what explains rows, and what reads contributions (n, d) off an explanation."""
     import limes
 
     background = task.X[:BACKGROUND] if joint else task.X

@@ -10,7 +10,7 @@ import numpy as np
 
 
 def shapley_values(values: np.ndarray) -> np.ndarray:
-    """Those of a game, of the values of all sets of d columns, (2^d,), the first column's bit the highest."""
+    """Contributions by the values of all sets of d columns, (2^d,), the first column's bit the highest."""
     d = int(np.log2(values.size))
     kept = np.array(list(itertools.product((False, True), repeat=d)))
     sizes, place = kept.sum(axis=1), 1 << np.arange(d)[::-1]

@@ -79,7 +79,7 @@ def _of_switches(case: Switches, control: str, calls: int, seed: int) -> tuple[A
 
 
 def summary(result: Runs) -> dict:
-    """What a table shows: coverage where errors are finite and trusted, and how often they are not."""
+    """Return what a table shows: coverage where errors are finite and trusted, and how often they are not."""
     errors, standard, distrusted = result
     finite = np.isfinite(standard)
     inside = np.abs(errors) <= 1.96 * standard + 1e-12

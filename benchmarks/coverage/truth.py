@@ -53,7 +53,7 @@ def of_switches(case: Switches) -> np.ndarray:
 
 
 def _patterns(case: Switches, law: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of every pattern of active features and every s: f, probability and E[z | pattern, s]."""
+    """For every pattern of active features and every s: f, probability and E[z | pattern, s]."""
     d, a = case.d, case.active
     patterns = ((np.arange(2**a)[:, None] >> np.arange(a)) & 1).astype(float)
     s = np.arange(d + 1)
@@ -70,7 +70,7 @@ def _patterns(case: Switches, law: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
 
 
 def _law(case: Switches) -> np.ndarray:
-    """Of the number of removed features s: the prior times exp(-(1 - √(1 - s/d))² / (2 ν²))."""
+    """For the number of removed features s: the prior times exp(-(1 - √(1 - s/d))² / (2 ν²))."""
     d = case.d
     s = np.arange(d + 1)
     width = 0.25 if case.bandwidth is None else case.bandwidth

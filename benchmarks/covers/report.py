@@ -1,4 +1,4 @@
-"""What ``benchmarks.covers`` measured, as a page has it."""
+"""The page of ``benchmarks.covers``."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What limes.diagnose finds on real tables, and how long it takes."""
+"""The findings of limes.diagnose on real tables, and its time."""

@@ -80,13 +80,13 @@ class Case:
         return self.answer(x)
 
     def losses(self, answers: np.ndarray, target: float) -> np.ndarray:
-        """What a rule minimises the mean of; in standard deviations for regressions."""
+        """Return what a rule minimises the mean of; in standard deviations for regressions."""
         if self.kind == "class":
             return ((answers >= 0.5) != (target >= 0.5)) * 1.0
         return np.abs(answers - target) / (2.0 * self.tolerance)
 
     def moves(self, answers: np.ndarray, target: float) -> np.ndarray:
-        """What anchor avoids."""
+        """Return what anchor avoids."""
         if self.kind == "class":
             return (answers >= 0.5) != (target >= 0.5)
         return np.abs(answers - target) > self.tolerance

@@ -81,7 +81,7 @@ class Network:
         )
 
     def probabilities(self, session: Any) -> Any:
-        """What ``lime`` asks: images (n, H, W, 3) -> (n, classes)."""
+        """Return what ``lime`` asks: images (n, H, W, 3) -> (n, classes)."""
 
         def ask(images: Any) -> Any:
             batch = ((np.asarray(images) - self.mean) / self.scale).transpose(0, 3, 1, 2).astype(np.float32)

@@ -1,4 +1,4 @@
-"""What one version is asked to do: lines of JSON in, seconds out.
+"""The tasks of one version: lines of JSON in, seconds out.
 
 ``python worker.py FOLDER`` serves until its input ends; ``python worker.py FOLDER first TASK`` does a task
 three times in a process that has loaded no limes, from its import on.

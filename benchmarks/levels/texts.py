@@ -89,7 +89,7 @@ def models(texts: list[str], stars: Any) -> dict[str, Any]:
 
 
 def by_limes(text: Text) -> Any:
-    """What each place of a word has of its contribution."""
+    """Return what each place of a word has of its contribution."""
     explainer = limes.TextExplainer(text.ask, hierarchy=True, max_calls=CALLS - CHECKS, rng=0)
     explanation = explainer(text.text, progress=False)
     spans, values = explanation.provenance["spans"], explanation.coefficients.values[0]

@@ -1,4 +1,4 @@
-"""What ``benchmarks.pairs`` measured, as a page has it."""
+"""The page of ``benchmarks.pairs``."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def _case(name: str, seeds: int) -> list[dict[str, Any]]:
 
 
 def _two(of_rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of every second row, and of the row after it."""
+    """For every second row, and of the row after it."""
     return of_rows[..., ::2, :], of_rows[..., 1::2, :]
 
 

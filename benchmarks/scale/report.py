@@ -90,7 +90,7 @@ def _seconds(runs: Runs) -> float:
 
 
 def _start(runs: Runs, engine: str) -> float:
-    """What a few rows take, 0 where that was not measured."""
+    """Return what a few rows take, 0 where that was not measured."""
     few = _of(runs, FOREST, engine, FEW)
     return _seconds(few) if few else 0.0
 

@@ -44,7 +44,7 @@ def measure(rounds: int = ROUNDS, cases: str = "") -> dict:
 
 
 def _names(rounds: int) -> Iterator[Name]:
-    """What is compared, beside each other in every round; then what grows."""
+    """Return what is compared, beside each other in every round; then what grows."""
     everyone = (engines.DIRECT, *engines.ENGINES)
     yield from ((FOREST, engine, FEW) for engine in everyone)
     for _ in range(rounds):

@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Item(Protocol):
-    """What is explained: ``size`` features, and a function of inputs."""
+    """An explained input: ``size`` features, and a function of inputs."""
 
     @property
     def size(self) -> int: ...

@@ -1,1 +1,1 @@
-"""What a sparse explanation costs besides the model's answers."""
+"""The cost of a sparse explanation besides the model's answers."""

@@ -23,7 +23,7 @@ class AbsentError(Exception):
 
 @dataclass(frozen=True)
 class Case:
-    """What a competitor is given."""
+    """The input of a competitor."""
 
     name: str
     model: Any

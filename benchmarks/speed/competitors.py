@@ -46,7 +46,7 @@ def load(competitor: ModuleType) -> None:
 
 @contextmanager
 def reasons(competitor: ModuleType) -> Iterator[None]:
-    """What goes wrong inside another library is the reason why it is absent; our own errors stay errors."""
+    """An error inside another library is the reason why it is absent; our own errors stay errors."""
     try:
         yield
     except AbsentError:

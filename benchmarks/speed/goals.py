@@ -1,4 +1,4 @@
-"""What limes wants to reach, and by how much it does or does not."""
+"""The goals of limes, and how far it is from them."""
 
 from __future__ import annotations
 

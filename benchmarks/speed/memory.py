@@ -48,7 +48,7 @@ def fresh(work: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def preparation(competitor: str, case_file: Path) -> dict[str, float]:
-    """What a competitor takes to be ready for a model and explain a row, above the model and its code."""
+    """Get what a competitor takes to be ready for a model and explain a row, above the model and its code."""
     case = joblib.load(case_file)
     case.model.predict(case.X[:100])
     module = import_module(competitor)
@@ -62,7 +62,7 @@ def preparation(competitor: str, case_file: Path) -> dict[str, float]:
 
 
 def rows(case_file: Path, count: int) -> dict[str, float]:
-    """What limes takes, with its code, to explain many rows like the case's, above the model and the rows.
+    """The memory of limes, with its code, to explain many rows like the case's, above the model and the rows.
 
     The rows are the case's own, moved a little: none are quite alike, as in a real table.
     """

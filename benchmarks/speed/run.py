@@ -49,7 +49,7 @@ def measure(rounds: int = ROUNDS, cases: str = "") -> dict:
 
 
 def machine() -> str:
-    """What it runs on."""
+    """Return what it runs on."""
     described = Path("/proc/cpuinfo")
     lines = described.read_text().splitlines() if described.exists() else []
     name = next(
@@ -163,7 +163,7 @@ def _difference(who: ModuleType, answers: dict[ModuleType, Any]) -> float | None
 
 
 def _memory(who: ModuleType, name: str, file: Path, absent: dict[str, str]) -> dict[str, float] | None:
-    """Of limes and the libraries beside it; one row a call prepares the same as many."""
+    """For limes and the libraries beside it; one row a call prepares the same as many."""
     if who in REQUIRED and who is not limes_exact:
         return None
     say(f"{name}: memory of {who.NAME}")

@@ -19,7 +19,7 @@ Run = tuple[frozenset[str], bool]
 
 
 def runs(seeds: int) -> tuple[list[list[Run]], list[list[Run]], str]:
-    """Of limes and of lime, by review and seed; and how many words the reviews have.
+    """For limes and of lime, by review and seed; and how many words the reviews have.
 
     Raises
     ------

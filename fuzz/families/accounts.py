@@ -39,7 +39,7 @@ def twins(rng: Any, seed: int) -> AccountCase:
 
 
 def tables() -> dict[Callable[[Any, int], TableCase], float]:
-    """Those of tables that have a grid, each with its share."""
+    """Return those of tables that have a grid, each with its share."""
     return {
         trees.plain: 2.0,
         trees.boosting: 1.5,
@@ -64,5 +64,5 @@ def tables() -> dict[Callable[[Any, int], TableCase], float]:
 
 
 def generators() -> tuple[tuple[Callable[[Any, int], AccountCase], float], ...]:
-    """Those of tables that have a grid, and of equal columns."""
+    """Return those of tables that have a grid, and of equal columns."""
     return (*((partial(account, one), share) for one, share in tables().items()), (twins, 1.5))

@@ -17,5 +17,5 @@ def beside(generator: Callable[[Any, int], TableCase], rng: Any, seed: int) -> B
 
 
 def generators() -> tuple[tuple[Callable[[Any, int], BesideCase], float], ...]:
-    """Those of tables that have a grid, each with its share."""
+    """Return those of tables that have a grid, each with its share."""
     return tuple((partial(beside, one), share) for one, share in tables().items())

@@ -17,5 +17,5 @@ def differences(generator: Callable[[Any, int], TableCase], rng: Any, seed: int)
 
 
 def generators() -> tuple[tuple[Callable[[Any, int], DifferenceCase], float], ...]:
-    """Those of tables that have a grid."""
+    """Return those of tables that have a grid."""
     return tuple((partial(differences, one), share) for one, share in tables().items())

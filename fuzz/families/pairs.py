@@ -17,5 +17,5 @@ def pairs(generator: Callable[[Any, int], TableCase], rng: Any, seed: int) -> Pa
 
 
 def generators() -> tuple[tuple[Callable[[Any, int], PairCase], float], ...]:
-    """Those of tables that have a grid."""
+    """Return those of tables that have a grid."""
     return tuple((partial(pairs, one), share) for one, share in tables().items())

@@ -60,7 +60,7 @@ def _transformer(rng: Any) -> tuple[Call, bool]:
 
 
 def head(rng: Any) -> tuple[Call, str, tuple[Any, ...]]:
-    """What stands last: linear, trees or kernels; its target and outputs."""
+    """Return what stands last: linear, trees or kernels; its target and outputs."""
     kind = int(rng.integers(4))
     if kind == 0:
         model, y, menu = linear.task(rng)

@@ -56,7 +56,7 @@ def crosses_and_rings(
     theory_label: str = "theory",
     exact_label: str = "exact (limes)",
 ) -> None:
-    """What boxes at these places should show, (d,) each."""
+    """Return what boxes at these places should show, (d,) each."""
     if theory is not None:
         ax.plot(place, theory, "x", color=THEORY, markersize=6, mew=1.4, label=theory_label, zorder=4)
     if exact is not None:

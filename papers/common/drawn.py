@@ -1,4 +1,4 @@
-"""What a figure of a paper is made of: a picture, its numbers, and a few words."""
+"""The parts of a figure of a paper: a picture, its numbers, and a few words."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Sampled:
 
     @classmethod
     def of(cls, runs: np.ndarray) -> Sampled:
-        """Of runs (n, d)."""
+        """For runs (n, d)."""
         return cls(runs.mean(axis=0), runs.std(axis=0, ddof=1) / np.sqrt(len(runs)))
 
 
@@ -46,7 +46,7 @@ def plain(numbers: Numbers) -> dict:
 
 
 def differences(result: Numbers, expected: Mapping) -> Iterator[str]:
-    """What does not agree, one line each."""
+    """Return what does not agree, one line each."""
     for name in sorted({*result, *expected}):
         if name not in result or name not in expected:
             yield f"{name}: {'not expected' if name in result else 'missing'}"

@@ -51,7 +51,7 @@ class Compared:
 
     @property
     def agreement(self) -> str:
-        """Of the runs with theory, for the page."""
+        """For the runs with theory, for the page."""
         return agreement(self.runs, self.shrunk)
 
     def numbers(self, suffix: str = "") -> dict[str, np.ndarray | Sampled]:
@@ -93,7 +93,7 @@ class TabularLime:
         )
 
     def limit(self, form, instance: np.ndarray, bandwidth: float | None = None) -> limes.Surrogate:
-        """What runs converge to without a penalty."""
+        """Return what runs converge to without a penalty."""
         return limes.limit(self.design(instance, bandwidth), form)
 
     def compared(

@@ -48,7 +48,7 @@ def forest() -> tuple[RandomForestRegressor, pd.DataFrame]:
 
 @cache
 def explained() -> limes.Explanation:
-    """What ``lime``'s runs converge to, its ridge included: exactly."""
+    """Return what ``lime``'s runs converge to, its ridge included: exactly."""
     model, X = forest()
     return limes.TabularExplainer(model, X, ridge=1.0)(X.iloc[[ROW]])
 

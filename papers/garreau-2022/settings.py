@@ -1,4 +1,4 @@
-"""What several figures share: training sets, models, panels."""
+"""Parts that several figures share: training sets, models, panels."""
 
 from __future__ import annotations
 

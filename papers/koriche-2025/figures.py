@@ -89,7 +89,7 @@ def _sweep(sets, axis, path):
 
 
 def solvers(folder):
-    """What ``solvers.py`` measured, if it was run: a table of first instances, and Figure 8."""
+    """Return what ``solvers.py`` measured, if it was run: a table of first instances, and Figure 8."""
     path = folder / "solvers.json"
     if not path.exists():
         return []

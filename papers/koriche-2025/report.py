@@ -318,7 +318,7 @@ def _times(by_set, law):
 
 
 def _claims(by_set):
-    """What has to hold on every set, and who wins on fresh rows."""
+    """Return what has to hold on every set, and who wins on fresh rows."""
     lines, wins = [], defaultdict(int)
     for file, rows in by_set.items():
         fresh = {

@@ -83,7 +83,7 @@ def expected(form, prediction: float, d: int, bandwidth: float, samples: int) ->
 
 
 def _exact(model: Rule | Linear, bandwidth: float) -> np.ndarray:
-    """What ``limes.TextExplainer`` reads off the Pipeline; and it is that of the form."""
+    """Return what ``limes.TextExplainer`` reads off the Pipeline; and it is that of the form."""
     explainer = limes.TextExplainer(model.pipeline(), split=r"\W+", bandwidth=bandwidth, method="exact")
     explanation = explainer(model.review)
     # a word that the Pipeline's vectorizer takes for the same as another would move places

@@ -329,7 +329,7 @@ def _adds_up(answers: Floats) -> bool:
 
 
 def sum_tolerance(answers: Floats) -> float:
-    """What probabilities (n, k) that were rounded to their last digit may miss a sum of 1 by."""
+    """Return what probabilities (n, k) that were rounded to their last digit may miss a sum of 1 by."""
     return float(answers.shape[-1] / 2 * last_digit(answers)) + SUM_ROUNDING
 
 

@@ -1,4 +1,4 @@
-"""What a name of a column refers to: the name as it is given, then its text, then a position.
+"""The column that a name refers to: the name as it is given, then its text, then a position.
 
 Tables name columns by texts, numbers, dates, truth values or tuples, and explanations by the texts of these.
 So a column is called by its own name, by the text of it, or by a whole number that is its position. A whole

@@ -1,4 +1,4 @@
-"""What a process has that calls of a model may change, and that the rest of a run needs: it is put back.
+"""The state of a process that calls of a model may change, and that a run needs: it is put back.
 
 This holds for a process that works for limes alone, a command or one of its workers. In a program of others
 several threads may change standard streams at once, and a change does not state whose it is: there all stay
@@ -63,7 +63,7 @@ def _stream_of(descriptor: int) -> TextIO | None:
 
 
 class _Process:
-    """What is known of the process; its surroundings are None in a program of others."""
+    """The state of the process; its surroundings are None in a program of others."""
 
     surroundings: Surroundings | None = None
 

@@ -390,7 +390,7 @@ def in_words(seconds: float) -> str:
 
 
 def price(seconds: float, a_row: int) -> str:
-    """What calls take, and what fewer would; errors fall with the square root of the number of calls."""
+    """Get what calls take, and what fewer would; errors fall with the square root of the number of calls."""
     if seconds < _PRICED:
         return ""
     fewer = a_row // _CHEAPER // 100 * 100

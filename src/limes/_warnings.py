@@ -408,5 +408,5 @@ def by_output(sentences: Sequence[str], outputs: Sequence[str], code: str) -> tu
 
 
 def of_outputs(warnings: Iterable[RowWarning], names: Collection[str]) -> tuple[RowWarning, ...]:
-    """Those about outputs of these names, or about all."""
+    """Return those about outputs of these names, or about all."""
     return tuple(w for w in warnings if not w.outputs or any(name in names for name in w.outputs))

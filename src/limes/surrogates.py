@@ -122,7 +122,7 @@ def least_squares(design: Features, moments: Moments) -> Surrogate:
 
 
 def _shares(explained: Floats, moments: Moments, *, axis: int) -> Floats:
-    """What each feature explains, in units of Var_w f; NaN where the variance is unknown or zero."""
+    """Return what each feature explains, in units of Var_w f; NaN where the variance is unknown or zero."""
     if moments.sampled is not None:
         # a square of an estimate is too large by the estimate's variance, in expectation
         explained = explained - moments.sampled.noise

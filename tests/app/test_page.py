@@ -72,7 +72,7 @@ def column(page, name):
 
 
 def answer(desk, page, **moved):
-    """What the page should show: the explainer's own answer to the row with values that were moved."""
+    """Return what the page should show: the explainer's own answer to the row with values that were moved."""
     row = int(page.locator("#row").input_value())
     return desk.explainer(desk.X.iloc[[row]].assign(**moved))
 

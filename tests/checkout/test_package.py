@@ -253,7 +253,11 @@ def test_house_rules_of_prose(tmp_path):
     (tmp_path / "page.md").write_text(f"# {heading}?\n")
     assert [*problems(tmp_path / "page.md")] == []
     (tmp_path / "page.py").write_text(f'"""\n{heading}\n{"=" * 13}\n"""\n# {heading}\n# -----\n')
-    assert [word for _, word, _ in problems(tmp_path / "page.py")] == [heading] * 2
+    assert [word for _, word, _ in problems(tmp_path / "page.py")] == [heading] * 3
+    (tmp_path / "page.py").write_text(
+        f'class A:\n    """{heading}."""\n\n    def f(self):\n        """Of it."""\n'
+    )
+    assert [word for _, word, _ in problems(tmp_path / "page.py")] == [f"{heading}.", "Of it."]
     (tmp_path / "kernel.h").write_text(f"// The user {phrase}.\nint {phrase.replace(' ', '_')};\n")
     assert [(line, word) for line, word, _ in problems(tmp_path / "kernel.h")] == [(1, phrase)]
 

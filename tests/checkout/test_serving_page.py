@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 @pytest.fixture
 def page(tmp_path, monkeypatch):
-    """What the page's reader has: the model, its table, and the file of the explainer."""
+    """Return what the page's reader has: the model, its table, and the file of the explainer."""
     monkeypatch.chdir(tmp_path)
     data = load_breast_cancer(as_frame=True)
     model = RandomForestClassifier(20, random_state=0).fit(data.data, data.target_names[data.target])

@@ -394,7 +394,7 @@ def test_a_number_is_the_position_of_an_output_of_a_model_without_classes(classe
 
 
 def words_of_help(option):
-    """What each command's help says of an option, in words; without a reference to another command."""
+    """Return what each command's help says of an option, in words; without a reference to another command."""
     options = [
         p for command in get_command(app).commands.values() for p in command.params if p.name == option
     ]

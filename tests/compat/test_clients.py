@@ -89,7 +89,7 @@ def todays_notebook(monkeypatch):
 
 @cache
 def theirs(name, tmp_path):
-    """What lime itself returns, asked once for both engines; or its error."""
+    """Return what lime itself returns, asked once for both engines; or its error."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

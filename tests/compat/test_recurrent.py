@@ -17,7 +17,7 @@ ENGINES = pytest.mark.parametrize("chosen", ["limit", "lime"])
 
 
 def last(sequences):
-    """What the last step of the second feature says, less the first step of the first."""
+    """Return what the last step of the second feature says, less the first step of the first."""
     assert sequences.shape[1:] == (3, 2)
     return sequences[:, 2, 1] - 0.5 * sequences[:, 0, 0]
 

@@ -58,7 +58,7 @@ def names_of_scikit_learn():
 
 
 def run(code, module):
-    """What a script puts into ``out``, and its ``truth``."""
+    """Return what a script puts into ``out``, and its ``truth``."""
     tables = {
         name: lambda load=load: load(return_X_y=True, as_frame=True)
         for name, load in {

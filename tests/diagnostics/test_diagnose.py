@@ -135,7 +135,7 @@ def test_json_is_strict_and_complete(wine):
 
 
 def test_curves_are_the_coefficients_over_the_logarithm_of_the_bandwidth(wine):
-    """Of the first row: each curve is a column, turned upside down and stretched, inside the picture."""
+    """For the first row: each curve is a column, turned upside down and stretched, inside the picture."""
     path = json.loads(wine[2].to_json())["rows"][0]["path"]
     bandwidths, coef = np.array(path["bandwidths"], dtype=float), np.array(path["coefficients"], dtype=float)
     picture = re.search(

@@ -25,7 +25,7 @@ def cells_of(column, edges):
 
 
 def shares_of(functions, X, row, bins, bandwidth):
-    """What each column's effect makes up of Var_w f, (d,), and what the coefficient tells of it, (d,)."""
+    """Get what each column's effect makes up of Var_w f, (d,), and what the coefficient tells of it, (d,)."""
     between, variance, captured = [], [], []
     for g, column, value in zip(functions, X.T, row, strict=True):
         edges = np.unique(np.quantile(column, np.linspace(0, 1, bins + 1)[1:-1]))

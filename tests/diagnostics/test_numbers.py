@@ -220,7 +220,7 @@ def row_output(values, errors):
 
 
 def test_an_effect_of_rounding_alone_is_written_as_0():
-    """Of three coefficients of 2, the model moves by -0.1, by rounding, and not at all near the row."""
+    """For three coefficients of 2, the model moves by -0.1, by rounding, and not at all near the row."""
     row = row_output(values=[2.0, 2.0, 2.0], errors=[0.0, 0.0, 0.0])
     effects = Estimate(np.array([-0.1, 1e-12, 0.0]), np.zeros(3))
     findings = list(Alignment(row=row, effects=effects, inside=0.0, around=1.0).findings())
@@ -271,7 +271,7 @@ def test_an_effect_of_categories_is_compared_with_no_line():
 
 @pytest.mark.parametrize(("interact", "kinds"), [(True, ["fidelity"]), (False, [])])
 def test_a_low_fidelity_is_no_finding_where_effects_of_single_columns_suffice(interact, kinds):
-    """Of products of signs no column has an effect alone; of a sum of sizes all is effects of columns."""
+    """For products of signs no column has an effect alone; of a sum of sizes all is effects of columns."""
     X = np.random.default_rng(0).normal(size=(800, 3))
     model = lambda x: np.sign(x).prod(axis=1) if interact else np.abs(x).sum(axis=1)  # noqa: E731
     row = diagnosed(model, X, X[:1], bins="decile", max_calls=4096).rows[0]

@@ -245,7 +245,7 @@ def test_unknown_words_equal_known_words_without_weight():
 
 
 def test_blocks_change_nothing(monkeypatch):
-    """Of hypergeometric tables; ``tests/kernels`` has texts that are longer than a block of the recursion."""
+    """For hypergeometric tables: ``tests/kernels`` has texts longer than a block of the recursion."""
     form = random_form(np.random.default_rng(4), 90, "l2")
     design = ExchangeableDesign.word_deletions(90)
     whole = limes.limit(design, form).coef

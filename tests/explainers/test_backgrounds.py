@@ -102,7 +102,7 @@ def test_channels(channels):
 
 
 def test_the_mean_of_the_background_is_a_fill():
-    """Of a linear model both are the same; of others not."""
+    """For a linear model both are the same; of others not."""
     weights = RNG.normal(size=12)
     for model, alike in ((lambda x: x @ weights, True), (peak, False)):
         drawn, mean, array = (
@@ -193,7 +193,7 @@ def test_errors_contain_the_draw_of_the_background(count, calls):
 
 
 def shapley(means, d):
-    """Of the mean answers to all subsets, by the orders in which a feature can come."""
+    """For the mean answers to all subsets, by the orders in which a feature can come."""
     values = np.zeros(d)
     for j in range(d):
         for subset in range(2**d):
@@ -252,7 +252,7 @@ def test_exact_needs_a_budget_for_all_series():
 
 
 def test_every_item_comes_once_before_one_comes_again():
-    """Of a subset that is asked about n times, the mean is that over the whole background."""
+    """For a subset that is asked about n times, the mean is that over the whole background."""
     from internals import BackgroundAnswers
 
     items = []

@@ -1,4 +1,4 @@
-"""What a bounded number of answers leaves out is in the errors: intervals cover what all answers would give.
+"""Errors include what a bounded number of answers leaves out: intervals cover what all answers would give.
 
 The oracles enumerate: all subsets of words, or all coalitions of columns against every background row.
 """

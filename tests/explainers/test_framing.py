@@ -17,7 +17,7 @@ FITS = ("crop", "squash", "pad")
 
 
 def corners(batch):
-    """What an image of 8 x 8 has in its upper left and lower right quarters."""
+    """Return what an image of 8 x 8 has in its upper left and lower right quarters."""
     pixels = np.asarray(batch, dtype=float)
     return np.stack([pixels[:, :4, :4].mean((1, 2, 3)), -pixels[:, 4:, 4:].mean((1, 2, 3))], axis=1)
 
@@ -130,7 +130,7 @@ def test_unknown_options():
 
 
 def test_pixels_beside_the_upper_and_left_edge_lie_outside():
-    """Of 10 x 10 pixels the inner 8 x 8 are seen one by one: the ring around them has no label."""
+    """For 10 x 10 pixels the inner 8 x 8 are seen one by one: the ring around them has no label."""
     framing = Framing((10, 10), (1, 1, 8, 8), (8, 8), "bilinear")
     labels = np.arange(64).reshape(8, 8)
     expected = np.full((10, 10), -7)

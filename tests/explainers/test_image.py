@@ -26,7 +26,7 @@ TARGET = PHOTOS[:, :40].mean(axis=1) - PHOTOS[:, 100] / 3
 
 
 def brightness(images):
-    """Of two opposite corners together: no sum over superpixels."""
+    """For two opposite corners together: no sum over superpixels."""
     pixels = images.reshape(len(images), *images.shape[1:3], -1).astype(float).mean(axis=3)
     return pixels[:, 0, 0] * pixels[:, -1, -1] / 1000 + pixels.mean(axis=(1, 2))
 

@@ -31,7 +31,7 @@ def mean(images):
 
 
 def expected(pixels):
-    """What each quarter adds to the mean."""
+    """Return what each quarter adds to the mean."""
     pixels = np.asarray(pixels, dtype=float).reshape(8, 8, -1)
     return np.array([pixels[r : r + 4, c : c + 4].sum() / pixels.size for r in (0, 4) for c in (0, 4)])
 

@@ -366,7 +366,7 @@ def test_errors_of_a_small_background_by_their_formulas():
 
 
 def test_errors_of_fidelity_cover_that_of_the_population():
-    """Of 400 rows of 30 columns R² is 0.08 where that of the population is 0.006."""
+    """For 400 rows of 30 columns R² is 0.08 where that of the population is 0.006."""
     population = np.random.default_rng(0).normal(size=(60_000, 30))
 
     def model(x):

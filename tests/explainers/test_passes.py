@@ -1,4 +1,4 @@
-"""What a request asks for is computed once: passes of compiled loops and calls of the model, for any rows."""
+"""A request's readings are computed once: passes of compiled loops and calls of the model, for any rows."""
 
 from __future__ import annotations
 

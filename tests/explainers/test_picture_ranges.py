@@ -46,7 +46,7 @@ ROUNDING = {"half floats from -1 to 1": 0.3, "4 bits": 17.0, "0 and 1": 128.0}
 
 
 def asked_of(photo, preprocess):
-    """What the network gets of a photograph, and the warnings."""
+    """Return what the network gets of a photograph, and the warnings."""
     batches = []
 
     def model(batch):
@@ -63,7 +63,7 @@ def asked_of(photo, preprocess):
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("kind", PREPROCESSES)
 def test_an_image_of_another_range_is_named_with_what_to_pass(name, kind):
-    """What the warning says to pass makes the network get what it gets of the bytes themselves."""
+    """Return what the warning says to pass makes the network get what it gets of the bytes themselves."""
     photo, preprocess = OTHERS[name], PREPROCESSES[kind]
     is_bytes = preprocess.white == 255
     right = BYTES if is_bytes else BYTES / 255

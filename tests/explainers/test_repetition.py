@@ -21,7 +21,7 @@ def noise(f):
 
 
 def mask(f):
-    """What a mask leaves is the same in all rows of a call."""
+    """Return what a mask leaves is the same in all rows of a call."""
     rng = np.random.default_rng(1)
     return lambda x: f(x) * rng.uniform(0.5, 1.5)
 

@@ -1,4 +1,4 @@
-"""What ``predict_proba`` answers: probabilities of both classes, of one, or scores, at every door."""
+"""Answers of ``predict_proba``: probabilities of both classes, of one, or scores, at every door."""
 
 from __future__ import annotations
 

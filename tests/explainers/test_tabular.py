@@ -57,7 +57,7 @@ def mixed():
 
 
 def as_numbers(frame):
-    """What a model sees of the mixed table, and checks on the way that it got the table it was fitted on."""
+    """Check on the way that the model got the mixed table that it was fitted on."""
     assert isinstance(frame, pd.DataFrame)
     assert list(frame.columns) == ["income", "gain", "age", "job", "region", "member"]
     assert list(frame["region"].cat.categories) == list("NSEWX")

@@ -256,7 +256,7 @@ def test_contributions_of_a_read_model_fit_no_surrogate(monkeypatch):
 
 
 def first_row_of(explanation):
-    """What calls say of the first row, whatever the number of rows."""
+    """Return what calls say of the first row, whatever the number of rows."""
     frame, row = explanation.to_frame(), explanation[0]
     return {
         "print": [line for line in str(row).splitlines() if "model call" not in line],

@@ -42,7 +42,7 @@ def discrete(rng):
 
 
 def computed(variance, family, rows):
-    """Of the first row, beside the other and alone; nan where it is refused."""
+    """For the first row, beside the other and alone; nan where it is refused."""
     first, _ = variance.at_rows(family, rows, family.cells(rows))
     alone = variance.variance(family.at(rows[0]))
     assert np.allclose(alone, first, rtol=EXACT, atol=0, equal_nan=True)

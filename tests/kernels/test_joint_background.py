@@ -1,4 +1,4 @@
-"""What is kept of a background, against contributions coalition by coalition."""
+"""The background that is kept, against contributions coalition by coalition."""
 
 from concurrent.futures import ThreadPoolExecutor
 

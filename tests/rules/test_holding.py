@@ -207,7 +207,7 @@ def test_the_best_facts_of_the_law_are_chosen():
 
 @pytest.mark.parametrize("seed", range(repeats(60, 8)))
 def test_the_best_facts_of_the_count_law_are_chosen(seed):
-    """Of all rows, and of a sample that rows with the best facts are added to."""
+    """For all rows, and of a sample that rows with the best facts are added to."""
     model, x, k, spread = instance(seed, 6, 14)
     options = {"k": k, "spread": spread, "law": "count", "objective": "precision", "rng": seed}
     rule = limes.SparseExplainer(model, **options, samples=2000)(x[None, :])

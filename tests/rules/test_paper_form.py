@@ -164,7 +164,7 @@ def test_certificates_are_about_the_law_that_was_drawn(law):
 
 @pytest.mark.parametrize("intercept", [True, False])
 def test_errors_of_weights_cover_under_the_count_law(intercept):
-    """Of a linear model and a product, its weights for the chosen literals under the law itself."""
+    """For a linear model and a product, its weights for the chosen literals under the law itself."""
     d, inside, total = 6, 0, 0
     model = lambda z: 0.5 * z[:, 0] - 0.3 * z[:, 1] + 0.2 * z[:, 2] * z[:, 3] * z[:, 4]  # noqa: E731
     x, rows = np.ones((1, d)), oracle.all_rows(d)

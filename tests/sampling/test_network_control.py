@@ -137,7 +137,7 @@ def test_simulated_rows_follow_the_law():
 
 
 def test_a_simulated_control_is_split_into_effects_slopes_and_the_rest():
-    """Of several outputs at once, with numbers that are missing: by each cell's own rows."""
+    """For several outputs at once, with numbers that are missing: by each cell's own rows."""
     laws = mixed_family()
     x, cells = laws.draw(np.random.default_rng(6).random((400, 2)))
     values = np.column_stack([np.nan_to_num(x[:, 0]) ** 2 * (1 + x[:, 1]), x[:, 1], np.cos(x[:, 1])])
@@ -154,7 +154,7 @@ def test_a_simulated_control_is_split_into_effects_slopes_and_the_rest():
 
 
 def test_errors_of_simulated_moments_are_those_of_means_of_sequences():
-    """Of weighted means in each sequence by itself: 95 % by Student's quantile."""
+    """For weighted means in each sequence by itself: 95 % by Student's quantile."""
     laws, rows = family(1.5), background()[:3]
     simulated = SimulatedLaw(laws, 0).rows(1 << 10)
     control = SimulatedControl.of(laws, simulated.x, simulated.cells, smooth(simulated.x)[:, None])

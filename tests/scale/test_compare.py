@@ -1,4 +1,4 @@
-"""What changed between two runs, against pandas and scipy over all parts, and on laws without a change."""
+"""Changes between two runs, against pandas and scipy over all parts, and on laws without a change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an explainer keeps of a background: enumeration, and passes that are counted."""
+"""The background that an explainer keeps: enumeration, and passes that are counted."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ def test_walks_of_the_joint_law_are_unbiased():
 
 
 def test_a_background_that_is_met_as_a_whole_leaves_the_orders_error():
-    """Of rows that differ, and columns that do not interact, nothing is left to chance."""
+    """For rows that differ, and columns that do not interact, nothing is left to chance."""
     background = X[:24]
     f = lambda x: x[:, 0] ** 2 + np.abs(x[:, 1])  # noqa: E731
     explainer = limes.TabularExplainer(f, background, law="joint", bandwidth=np.inf, tolerance=1e-12)

@@ -162,7 +162,7 @@ SMOOTH = Smooth()
 
 
 def test_the_pool_of_coefficients_serves_contributions():
-    """Of both readings: the answers that coefficients rest on are in the control."""
+    """For both readings: the answers that coefficients rest on are in the control."""
     phi, _ = truth("smooth")
     explainer = explained(padded("smooth"), 1000)
     explanation = explainer(ROW[None], progress=False)

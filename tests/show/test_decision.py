@@ -25,7 +25,7 @@ EXPLANATION = limes.TabularExplainer(MODEL, X)(X.iloc[:5])
 
 
 def read(page):
-    """What a reader of a page sees, without its style."""
+    """Return what a reader of a page sees, without its style."""
     body = page.partition("<main")[2].partition(">")[2]
     return unescape(" ".join(re.sub(r"<[^>]*>", " ", body).split())).replace("\u00a0", " ")
 

@@ -1,4 +1,4 @@
-"""What pages may run and load, as SECURITY.md states: by their policies, scripts and references."""
+"""Code and files that pages may load, as SECURITY.md states: by policies, scripts and references."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_fidelity_is_unknown_where_the_variance_is_never_above_one_and_one_of_a_
 
 
 def test_fidelity_is_the_weighted_r_squared():
-    """Of an additive function of z it is 1; of noise inside the bins it is the share that z explains."""
+    """For an additive function of z it is 1; of noise inside the bins it is the share that z explains."""
     product = design(2.0)
     expectation = SampledExpectation(lambda x: (x[:, 0] <= 1) + 2.0 * (x[:, 1] > 1), Sampling(4096))
     explanation = least_squares(product, expectation.moments(product, np.array([0.2, 1.2])))

@@ -81,7 +81,7 @@ CALLS = {call.__name__: call for call in (interpret, dalex, dianna, aix360, shap
 
 
 def form(result):
-    """What is compared: lists and mappings by their entries, numbers rounded."""
+    """Return what is compared: lists and mappings by their entries, numbers rounded."""
     if isinstance(result, dict):
         return {str(key): form(value) for key, value in sorted(result.items())}
     if isinstance(result, list | tuple | np.ndarray):

@@ -42,7 +42,7 @@ _GRACE, _LOOK, _GLANCE = 5.0, 1.0, 0.01
 
 
 class _State:
-    """Of this process: where it states its exit code, if it is watched, and whether it is the second one."""
+    """For this process: where it states its exit code, if it is watched, and whether it is the second one."""
 
     statements: int | None = None
     is_second = False
@@ -51,7 +51,7 @@ class _State:
 
 
 class Terminated(SystemExit):
-    """What SIGTERM raises within `ending_in_order`: an exit, which no model's error hides."""
+    """The exception that SIGTERM raises within `ending_in_order`: an exit, which no model's error hides."""
 
 
 @contextmanager
@@ -110,7 +110,7 @@ def watched(run: Callable[[], int]) -> int:
 
 
 def _run_watched(run: Callable[[], int]) -> tuple[list[int], int]:
-    """What a command in a fork stated, and its exit code, negative after a signal."""
+    """Return what a command in a fork stated, and its exit code, negative after a signal."""
     reading, writing = os.pipe()
     lifeline, life = os.pipe()  # is closed when this process ends, however it ends
     stops = [number for number in _STOPS if signal.getsignal(number) != signal.SIG_IGN]

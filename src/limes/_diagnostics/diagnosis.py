@@ -204,7 +204,7 @@ class RowDiagnosis:
 
     @property
     def verdict(self) -> str:
-        """What is known of contributions, then of LIME's coefficients: warnings, and where no check fails."""
+        """Write about contributions, then about coefficients: warnings, and where no check fails."""
         return " ".join(filter(None, (self.verdict_on_contributions, self.verdict_on_lime)))
 
     @property

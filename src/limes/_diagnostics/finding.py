@@ -251,7 +251,7 @@ Part = TypeVar("Part", bound=Finding | Measure)
 
 
 def by_reading(parts: Iterable[Part]) -> tuple[list[Part], list[Part]]:
-    """What is about contributions, or both readings; and what is about LIME's coefficients alone."""
+    """Return what is about contributions, or both readings; and what is about LIME's coefficients alone."""
     lists: tuple[list[Part], list[Part]] = ([], [])
     for part in parts:
         lists[part.reading == "coefficients"].append(part)

@@ -119,7 +119,7 @@ class Summary(Printable):
 
     @property
     def unit(self) -> float:
-        """What numbers are multiplied by where they are shown: contributions to a probability by 100."""
+        """Get what numbers are multiplied by where they are shown: contributions to a probability by 100."""
         return 100.0 if self.of == "contributions" and self.is_probability else 1.0
 
     def order(self) -> list[int]:

@@ -120,7 +120,7 @@ class ExactExpectation(ProductExpectation):
 
 
 def products_of_pairs(means: Floats, changes: Floats) -> Iterator[tuple[int, int, Floats]]:
-    """Of factors (F, ...) the pairs i < j, and both changes times the means of all other factors."""
+    """For factors (F, ...) the pairs i < j, and both changes times the means of all other factors."""
     count = len(means)
     after = np.ones_like(means)
     np.cumprod(means[:0:-1], axis=0, out=after[-2::-1])

@@ -276,7 +276,7 @@ class ForestExpectation(ProductExpectation):
 
     @cached_property
     def cover_shares(self) -> Floats:
-        """Of both edges below every split, the share of covers that takes them, (S, 2, 1).
+        """For both edges below every split, the share of covers that takes them, (S, 2, 1).
 
         It is the product over the splits of the edge's column, down to the edge, of the child's part of the
         covers, and has the place of the probability of an interval: it is the leaf's own, and no law of the

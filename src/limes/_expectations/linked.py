@@ -118,7 +118,7 @@ class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
 
 @dataclass(frozen=True, eq=False)
 class _TermAtRows:
-    """What one column adds to one margin, under V laws."""
+    """The addend of one column in one margin, under V laws."""
 
     place: int
     value: Floats  # (K,), f at the points; those of a law are side by side
@@ -185,7 +185,7 @@ class _TermAtRows:
 
 
 def _terms_at_rows(form: Linked, margin: int, fastest: Complexes, rows: Rows) -> list[_TermAtRows]:
-    """What the columns add to one margin."""
+    """Return what the columns add to one margin."""
     pairs = enumerate(zip(form.margins.terms.functions, form.margins.terms.loadings, strict=True))
     return [
         _TermAtRows.of(place, rows.columns[place], function, loading[:, margin], fastest)
@@ -407,7 +407,7 @@ class _KeptMargin(_Margin):
 
     @cached_property
     def logs(self) -> tuple[Floats, Floats]:
-        """What `at_exponents` gives on the contours."""
+        """Return what `at_exponents` gives on the contours."""
         return self.at_exponents(self.exponents, self._drawn.log_means, np.arange(self.point.size))
 
     @cached_property

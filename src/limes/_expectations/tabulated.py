@@ -98,7 +98,7 @@ class NodeGroups:
         self._nodes, self._offsets = nodes[self._others], offsets[self._others]
 
     def waves(self, value: Floats) -> Complexes:
-        """What `waves_at` gives of each group at its values (K, n), to the last bit: (N, n)."""
+        """Return what `waves_at` gives of each group at its values (K, n), to the last bit: (N, n)."""
         waves = np.empty((self._most, *value.shape), dtype=np.complex128)
         waves[0] = np.exp(self._first[:, None] * value - self._offset[:, None])
         ratio, filled = np.exp(self._step[:, None] * value), 1
@@ -292,7 +292,7 @@ def product_rounding(factors: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class ColumnTerm:
-    """What one column adds to K margins."""
+    """The addend of one column in K margins."""
 
     place: int
     function: Function  # m functions

@@ -1,4 +1,4 @@
-r"""What is hidden comes from a background: other series, photographs or rows, the interventional law.
+r"""A background gives what is hidden its values: other series, photographs or rows, the interventional law.
 
 A perturbed input shows x where z = 1, and where z = 0 an item b of the background, of n that are equally
 likely, whatever z is. The function that is explained, and its coefficients, are means over the background:

@@ -145,7 +145,7 @@ class BoundInput(VerifiedForm):
         *,
         repeats: bool = False,
     ) -> SampledExpectation:
-        """What asks about n = ``calls`` sets, ``drawn`` from another law, or all, and ``repeats`` them."""
+        """Ask about n = ``calls`` sets, ``drawn`` from another law, or about all, and ``repeats`` them."""
         controls: dict[str, Control] = {
             "none": no_control,
             "logistic": logistic_control,

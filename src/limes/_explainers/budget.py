@@ -154,7 +154,7 @@ class TableBudget:
 
     @property
     def _kept_checks(self) -> int:
-        """What checks took: where a form that was read turned out not to be the model, half at most."""
+        """Get what checks took: where a form that was read turned out not to be the model, half at most."""
         return self.checks if self.most is None else min(self.checks, self.most // 2)
 
     @property
@@ -211,7 +211,7 @@ class TableBudget:
         return replace(its, max_calls=self.samples, max_shared=self.shared)
 
     def advice(self, missing: int) -> str:
-        """What to do where walks miss n calls."""
+        """Return what to do where walks miss n calls."""
         if self.most is not None and self.options.contributions is False:
             return (
                 f"max_calls={self.most} is used up by coefficients; pass contributions='auto', which leaves "

@@ -81,7 +81,7 @@ class _Reading:
 
 @dataclass(frozen=True, eq=False)
 class _CoversFits:
-    """What explanations compute when it is read: pairs. There are no surrogates."""
+    """Pairs, which explanations compute when they are read. There are no surrogates."""
 
     covers: Covers
     x: Floats

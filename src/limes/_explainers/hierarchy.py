@@ -603,7 +603,7 @@ def _account(units: Partition, sets: _Sets, game: _Game | None) -> LevelAccount:
 
 
 def _spread(shares: Floats, squares: Floats) -> Floats:
-    """What each unit has of what a group has more than its units, (d, g), by expected squares (d,).
+    """Return what each unit has of what a group has more than its units, (d, g), by expected squares (d,).
 
     A unit that is known to add nothing has nothing of it.
     """
@@ -752,7 +752,7 @@ class _Undiagnosed:
 
 
 class NamedFeatures(Protocol):
-    """What features of an input are called, and where they are."""
+    """Names of an input's features, and their places."""
 
     @property
     def names(self) -> tuple[str, ...]: ...

@@ -433,7 +433,7 @@ def _fidelity(by_fill: Sequence[Explanation], design: ExchangeableDesign) -> tup
 
 
 def _warnings(parts: Mapping[str, Explanation], values: Floats, errors: Floats) -> tuple[RowWarning, ...]:
-    """What the fills warn of, and superpixels about which they do not agree, largest first."""
+    """Return what the fills warn of, and superpixels about which they do not agree, largest first."""
     warnings = [w.extended(f" (fill {name})") for name, one in parts.items() for w in one.row_warnings[0]]
     first = next(iter(parts.values()))
     answers = np.max(
@@ -577,7 +577,7 @@ class Photograph(MaskedInput):
 
     @property
     def picture(self) -> Mapping[str, Any]:
-        """What ``show`` draws from: the image, its superpixels, and each condition's superpixel.
+        """Return what ``show`` draws from: the image, its superpixels, and each condition's superpixel.
 
         Beside the part that is explained stands the photograph, and where the part is, if it is not all.
         """

@@ -92,20 +92,20 @@ class InputPiece(Protocol):
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """What holds of the explained input, (d,)."""
+        """Return what holds of the explained input, (d,)."""
         return tuple(f"{name} shown" for name in self.names)
 
     @property
     def data(self) -> Objects:
-        """What is shown beside each feature, (d,)."""
+        """Return what is shown beside each feature, (d,)."""
 
     @property
     def key(self) -> Hashable:
-        """What tells inputs apart."""
+        """Return what tells inputs apart."""
 
     @property
     def picture(self) -> Mapping[str, Any]:
-        """What pictures are drawn from; empty where nothing is drawn."""
+        """Return what pictures are drawn from; empty where nothing is drawn."""
         return {}
 
     @property
@@ -237,7 +237,7 @@ class InputModel:
         )
 
     def _link_of(self, whole: Floats, item: MaskedInput) -> str | None:
-        """What is put on the answers, here to the whole input (1, ...).
+        """Return what is put on the answers, here to the whole input (1, ...).
 
         "auto" is the softmax where a network that cannot be read gives a number to each of several named
         classes, and these numbers are no probabilities.
@@ -347,7 +347,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
 
     @property
     def _request(self) -> Request:
-        """What a call asks for."""
+        """Return what a call asks for."""
         return Request.of_option(self._options.contributions)
 
     def contributions(self, raw: Any, *, progress: bool = True, workers: int = 1) -> Any:
@@ -394,7 +394,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         return None
 
     def _asked_units(self, item: Item, units: Any, model: BoundInput) -> tuple[Predict, Partition]:  # noqa: ARG002
-        """What answers to sets of pieces, and the units that consist of these."""
+        """Return what answers to sets of pieces, and the units that consist of these."""
         return model.ask, units
 
     def _at_levels(self, item: Item, units: Any) -> tuple[InputPiece, InputPiece]:
@@ -656,7 +656,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         design: ExchangeableDesign,
         sampled: SampledExpectation | None,
     ) -> SampledAccount | FewSets:
-        """What samples the contributions to a prediction (1, ...), by a form where the model was read."""
+        """Get what samples the contributions to a prediction (1, ...), by a form where the model was read."""
         its, d = self._options, design.size
         read_predict = None if self._is_asked(model) else model.read_predict
         # a sample ends when it is accurate enough, also where coefficients use the whole budget

@@ -163,7 +163,7 @@ def _remark_without_white(preprocess: Preprocess, photo: Any, passed: str) -> st
 
 
 def _cure(photo: Any, white: int) -> str:
-    """What to pass in place of a photograph of another range than 0 to ``white``, by the range it has."""
+    """Get what to pass in place of a photograph of another range than 0 to ``white``, by the range it has."""
     low, high, is_bytes = float(photo.min()), float(photo.max()), white > 1
     largest = max(-low, high)
     if low < 0 and largest <= 1:

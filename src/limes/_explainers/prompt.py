@@ -116,7 +116,7 @@ class Cost:
 
 @dataclass(frozen=True, eq=False)
 class _Game:
-    """What answers the prompts of one explanation."""
+    """A model that answers the prompts of one explanation."""
 
     predict: Callable[[list[Any]], Any]  # prompts -> (n,) or (n, k)
     outputs: tuple[str, ...] | None  # names; None where the answers name them

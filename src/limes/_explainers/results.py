@@ -221,7 +221,7 @@ def reason_of(refusals: Mapping[int, str], rows: int) -> str:
 
 
 def examined(explanation: Explanation, output: Ints, outputs: Sequence[str]) -> dict[str, Any]:
-    """What a context of diagnoses has of an explanation, by an explainer that has these ``outputs``."""
+    """Get what a context of diagnoses has of an explanation, by an explainer that has these ``outputs``."""
     unknown = [name for name in explanation.output_names if name not in outputs]
     if unknown:
         raise InputError(f"this explainer has no output {unknown[0]!r}, only {list(outputs)}")
@@ -442,7 +442,7 @@ def score_warnings(
 
 
 def no_scores(predictions: Floats) -> tuple[RowWarning, ...]:  # noqa: ARG001 - as `score_warnings`
-    """Of methods that claim no probabilities."""
+    """For methods that claim no probabilities."""
     return ()
 
 
@@ -516,7 +516,7 @@ _LOOKED_AT = 5
 
 @dataclass(frozen=True)
 class SampleKind:
-    """What a sample consists of, what makes it larger, and what an undetermined coefficient is, in words."""
+    """Words for a sample, for a larger one, and for an undetermined coefficient."""
 
     rows: str
     more: str

@@ -356,7 +356,7 @@ class Series:
 
 
 def _numbers_of(raw: Any, values: Any) -> str:
-    """What to pass in place of a series of other objects than numbers."""
+    """Return what to pass in place of a series of other objects than numbers."""
     if isinstance(raw, Mapping):
         return "pass numpy.column_stack(list(series.values())), a column a channel"
     first: Any = values.ravel()[0] if values.size else None

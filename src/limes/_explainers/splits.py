@@ -18,7 +18,7 @@ WORD, SENTENCE = "word", "sentence"
 
 
 def splitter(split: Any, tokens: Spans | None = None) -> Spans:
-    """What finds the pieces of a text; "word" takes the model's ``tokens``, if these are known."""
+    """Return what finds the pieces of a text; "word" takes the model's ``tokens``, if these are known."""
     if isinstance(split, str) and split in _BY_NAME:
         return tokens if tokens is not None and split == WORD else _BY_NAME[split]
     if isinstance(split, str | re.Pattern):
@@ -69,7 +69,7 @@ def _refuse_unit(split: str | re.Pattern[str]) -> None:
 
 
 def by_pattern(split: str | re.Pattern[str]) -> Spans:
-    """What separators leave of a text, whatever the names of splits."""
+    """Return what separators leave of a text, whatever the names of splits."""
     try:
         pattern = re.compile(split)
         matches: Callable[[str], Iterable[re.Match[str]]] = pattern.finditer

@@ -241,7 +241,7 @@ class SubsetFits:
 
     @cached_property
     def _exact_contributions(self) -> RowContributions | None:
-        """Those of a form, or of answers to all sets; None where there are neither."""
+        """Return those of a form, or of answers to all sets; None where there are neither."""
         d, answers = self._design.size, self._fitted.moments.answers
         if self._exact is not None:
             return self._of_all(exact_account(self._exact, self._predict, d))

@@ -463,7 +463,7 @@ class TabularExplainer(Described):
 
     @property
     def _request(self) -> Request:
-        """What a call asks for."""
+        """Return what a call asks for."""
         wanted = self._options.sampling.contributions
         if self._is_reproducible:
             return Request("read")

@@ -376,7 +376,7 @@ def read_text_model(model: TextModel, output: Output, document: Document) -> Bou
 
     @cache
     def chosen() -> Predict:
-        """What answers to sparse rows, where it answers as to strings; compared at the first use."""
+        """Return what answers to sparse rows, where it answers as to strings; compared at the first use."""
         sparse = replace(with_strings, decode=lambda z: transform(rest, words.rows(z)))
         try:
             check_agreement(answers, sparse(rows), bound.allowance(answers), where)

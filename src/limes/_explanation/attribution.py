@@ -171,7 +171,7 @@ class Attributions(Printable):
         return {each.name: vars(self)[each.name] for each in fields(self) if each.init}
 
     def select(self, positions: Mapping[str, Any], *, drops_axis: bool) -> Self:
-        """Those at positions of the rows, "n", features, "d", and outputs, "k"."""
+        """Return those at positions of the rows, "n", features, "d", and outputs, "k"."""
         stored, several = self.stored, self.values.ndim == 3
         part = partial(selected, positions=positions, several=several, drops_axis=drops_axis)
         arrays = {
@@ -277,7 +277,7 @@ class Contributions(Attributions):
         outputs: Any = 0,
         accuracy: Tolerance | None = None,
     ) -> Contributions:
-        """Those at positions of features and outputs, a number for one output that has no axis.
+        """Return those at positions of features and outputs, a number for one output that has no axis.
 
         The ``accuracy`` is that of exact ones unless given.
         """
@@ -351,7 +351,7 @@ class Contributions(Attributions):
 
     @property
     def total(self) -> Floats:
-        """What the base and the values add up to, (n,) or (n, k): the model's predictions."""
+        """Return what the base and the values add up to, (n,) or (n, k): the model's predictions."""
         return self.explanation.predictions
 
     @property
@@ -410,7 +410,7 @@ class Contributions(Attributions):
         return pairs
 
     def at(self, rows: Sequence[int]) -> Contributions:
-        """Those of rows, by position."""
+        """Return those of rows, by position."""
         return Contributions(**{name: its[list(rows)] for name, its in self.present.items()})
 
     @property
@@ -590,7 +590,7 @@ class Coefficients(Attributions):
 
     @property
     def total(self) -> Floats:
-        """What the intercepts and the values add up to, (n,) or (n, k): the surrogate's predictions.
+        """Return what the intercepts and the values add up to, (n,) or (n, k): the surrogate's predictions.
 
         A slope adds its product with the row's value.
         """
@@ -615,7 +615,7 @@ class Coefficients(Attributions):
         return tuple("sampled" if control else "exact" for control in self.controls)
 
     def select(self, positions: Mapping[str, Any], *, drops_axis: bool) -> Coefficients:
-        """Those at positions of the rows, "n", features, "d", and outputs, "k"; exact ones have no errors."""
+        """Select positions of the rows, "n", features, "d", and outputs, "k"; exact ones have no errors."""
         some = super().select(positions, drops_axis=drops_axis)
         if self.controls is None:
             return some

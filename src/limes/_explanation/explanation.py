@@ -67,7 +67,7 @@ _OF_BOTH = ("values", "standard_errors")
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Explanation(Page):
-    """What was explained of n rows, d features and one or k outputs, and its two readings.
+    """The explanation of n rows, d features and one or k outputs, and its two readings.
 
     ``contributions`` add up to the model's predictions; ``coefficients`` are those of LIME's surrogate. One
     that was not asked for is computed when it is first read, from what the explainer keeps. Arrays are copied
@@ -813,7 +813,7 @@ class Explanation(Page):
         return partial(from_fields, **self._fields()), ()
 
     def _fields(self, *, fit: bool = True, pairs: bool = False) -> dict[str, Any]:
-        """What JSON holds: the fields, with those of the coefficients among them."""
+        """Return what JSON holds: the fields, with those of the coefficients among them."""
         account = account_at(self, range(len(self))) if leading(self) == "contributions" else None
         if pairs:
             account = self.contributions.with_pairs()

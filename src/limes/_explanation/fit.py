@@ -333,7 +333,7 @@ class RowFits(Protocol):
         ...
 
     def exact_contributions(self, rows: Sequence[int]) -> RowContributions | None:
-        """Those of rows, without a call of the model; None if a row has no exact ones."""
+        """Return those of rows, without a call of the model; None if a row has no exact ones."""
         ...
 
     def halved_pairs(self, rows: Sequence[int]) -> tuple[Floats, Floats]:

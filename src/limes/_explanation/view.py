@@ -1,4 +1,4 @@
-"""What all media show of an explanation: one row as a `RowView`, its texts, warnings and remarks."""
+"""The view of an explanation that all media show: one row as a `RowView`, its texts, warnings and remarks."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ _SHOWN = re.compile(r" (present|shown)(?=(, unused)?$)")
 
 @dataclass(frozen=True)
 class Share:
-    """What a column contributes to the prediction, with its error, and what it adds alone and last."""
+    """A column's contribution to the prediction, with its error, and what it adds alone and last."""
 
     value: float
     standard_error: float
@@ -97,7 +97,7 @@ class Share:
 
     @property
     def ends(self) -> tuple[float, ...]:
-        """What the value adds alone and last, where that is exact; estimates have no errors."""
+        """Return what the value adds alone and last, where that is exact; estimates have no errors."""
         return () if self.standard_error else (self.alone, self.last)
 
 
@@ -122,7 +122,7 @@ class Line:
 
     @property
     def named(self) -> str:
-        """What it is about: the value that contributes, or the condition of a coefficient."""
+        """Return what it is about: the value that contributes, or the condition of a coefficient."""
         return self.condition if self.share is None else self.holds
 
     @property
@@ -244,7 +244,7 @@ class OutputView:
         return [*some, rest] if self.others(lines) else some
 
     def others(self, lines: Sequence[Line] | None = None) -> str:
-        """What the others are called that are not among these; "" without others."""
+        """Return what the others are called that are not among these; "" without others."""
         hidden = len(self.lines) - len(_or(lines, self.lines)) + self.omitted
         return "all others" if not self.is_whole else f"{hidden} others" if hidden > 1 else "1 other" * hidden
 
@@ -263,7 +263,7 @@ class OutputView:
 
     @cached_property
     def _written(self) -> tuple[dict[int, tuple[str, str]], tuple[str, str, str]]:
-        """What is written of each feature, and the levels; probabilities in hundredths."""
+        """Return what is written of each feature, and the levels; probabilities in hundredths."""
         unit = 100.0 if self.is_probability else 1.0
         base, prediction = unit * (self.base or 0.0), unit * self.prediction
         parts, errors = ([unit * pair[i] for pair in self.each.values()] for i in (0, 1))
@@ -480,7 +480,7 @@ def _share(explanation: Explanation, account: Contributions, j: int, output: int
 
 
 def _of_account(explanation: Explanation, row: int, output: int, account: Contributions) -> dict[str, Any]:
-    """What a view of contributions has, and nothing of a surrogate."""
+    """Return what a view of contributions has, and nothing of a surrogate."""
     values, errors = (
         with_outputs(array, explanation)[0, :, output] for array in (account.values, account.standard_errors)
     )
@@ -505,7 +505,7 @@ def _of_account(explanation: Explanation, row: int, output: int, account: Contri
 
 
 def _of_surrogate(explanation: Explanation, row: int, output: int) -> dict[str, Any]:
-    """What a view of coefficients has, and nothing of contributions."""
+    """Return what a view of coefficients has, and nothing of contributions."""
     surrogate, intercept = (
         float(with_outputs(array, explanation)[row, output])
         for array in (explanation.coefficients.surrogate_predictions, explanation.coefficients.intercepts)

@@ -169,7 +169,7 @@ class WeightedRows:
 
 
 class UnseenAnswers(NamedTuple):
-    """What bounds answers that a sample may have missed: the rule of three (``least_squares.py``)."""
+    """A bound of the answers that a sample may have missed: the rule of three (``least_squares.py``)."""
 
     statistics: AnswerStatistics  # of the answers
     prediction: Floats  # at the row, (k,)
@@ -358,7 +358,7 @@ class OneHotFit:
         )
 
     def additive(self) -> AdditiveEstimate:
-        """What the effects explain of Var_w f, corrected for noise."""
+        """Return what the effects explain of Var_w f, corrected for noise."""
         fit, rows = self._fit, self.rows
         gram = [
             values.T @ (values * q[:, None]) for (_, values), q in zip(self._basis, self.masses, strict=True)
@@ -392,7 +392,7 @@ class OneHotFit:
         )
 
     def _noise(self, j: int, gram: Floats, influence: Floats) -> tuple[Floats, Floats]:
-        """What errors of column j's coefficients add to the variance between cells, and its variance."""
+        """Get what errors of column j's coefficients add to the variance between cells, and its variance."""
         sandwich, first = self._moved[1], _starts(self.masses)
         cells, q = slice(first[j], first[j + 1]), self.masses[j]
         within = q @ sandwich.within[cells]
@@ -415,7 +415,7 @@ class _Fit(NamedTuple):
 
 
 class AdditiveEstimate(NamedTuple):
-    """What effects of columns explain of Var_w f = between + rest."""
+    """The part of Var_w f = between + rest that effects of columns explain."""
 
     between: Floats  # (k,)
     rest: Floats

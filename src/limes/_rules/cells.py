@@ -30,7 +30,7 @@ Masks = tuple[Bools, ...]
 
 @dataclass(frozen=True)
 class Condition:
-    """What a rule says of one column.
+    """The values of one column that a rule allows.
 
     Attributes
     ----------

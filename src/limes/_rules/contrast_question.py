@@ -94,7 +94,7 @@ OPTIONS = tuple(ContrastOptions.__annotations__)
 
 @dataclass(frozen=True, kw_only=True)
 class ContrastRequest:
-    """What a user passes to ``SparseExplainer.contrast``."""
+    """The arguments of ``SparseExplainer.contrast``."""
 
     below: float | None = None
     above: float | None = None

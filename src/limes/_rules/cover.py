@@ -255,7 +255,7 @@ class _Covered:
 
     @property
     def searched(self) -> Searched:
-        """What is searched for rows beyond a claim."""
+        """Return what is searched for rows beyond a claim."""
         if self.bounded is None:
             raise NotReadableError(
                 "objective='certain' needs a model with bounds over boxes, such as trees, sums and what is "

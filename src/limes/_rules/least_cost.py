@@ -257,8 +257,8 @@ class _Cheapest:
             table = table[self.sign * self.bounds.values(table) < self.limit.below]
             table = table[self.obeys(table)] if len(table) else table
         starts = table[np.argsort(self.priced.of_rows(table), kind="stable")[:_STARTS]]
-        known = [] if self.start is None else [self.start]
-        for row in [*known, *starts, *self._climbed()]:
+        first = [] if self.start is None else [self.start]
+        for row in [*first, *starts, *self._climbed()]:
             its = row
             for _ in range(_PASSES):
                 new = self._cheaper(its)
@@ -269,7 +269,7 @@ class _Cheapest:
                 self._try(row)
 
     def _cheaper(self, row: Floats) -> Floats | None:
-        """Return a row that is enough and cheaper, by changes of single columns; None where there is none."""
+        """Return a row that is enough and cheaper, by changes of single columns; None without one."""
         tried, saved, of_column = [], [], []
         for j, (values, costs) in enumerate(zip(self.priced.values, self.priced.costs, strict=True)):
             now = costs[self.priced.place(j, row[j])]

@@ -656,7 +656,7 @@ class TableRows(SignRows):
         return self.literals.table.matrix
 
     def distances(self, rows: Floats, row: Floats) -> Floats:
-        """Of numbers in standard deviations of the background; of categories, and missing values, 1."""
+        """For numbers in standard deviations of the background; of categories, and missing values, 1."""
         table = self.literals.table
         spread = np.nanstd(table.matrix, axis=0)
         apart = np.abs(rows - row) / np.where(spread > 0.0, spread, 1.0)

@@ -97,7 +97,7 @@ class ModelReading:
 
     @property
     def searched(self) -> Searched | None:
-        """What is searched for contrasts; None where no box bounds answers, nor the margin behind them."""
+        """The form that contrasts search; None where no box bounds answers, nor the margin behind them."""
         return self._searched.get(None, self.read_searched)
 
     @property

@@ -74,7 +74,7 @@ class TableFactSample:
             self._levels.append(self._grown(self._levels[-1]))
 
         def rank(entry: tuple[float, Facts]) -> tuple[float, int, float, Facts]:
-            """Of sets alike the smaller is better, then the one that more rows of the table have."""
+            """For sets alike the smaller is better, then the one that more rows of the table have."""
             error, facts = entry
             share = self._near.share(np.array(facts, dtype=np.int64))
             return round(error, _DIGITS), len(facts), -share, facts

@@ -735,7 +735,7 @@ def _effective(total: Floats, squares: Floats) -> Floats:
 
 
 class _Moves(NamedTuple):
-    """What the errors of rows move: the delta method for R² and the shares s_j = β_j Γ_j / Var_w f."""
+    """Changes that errors of rows make: the delta method for R² and the shares s_j = β_j Γ_j / Var_w f."""
 
     influence: Floats  # on the coefficients, (d, n)
     errors: Floats  # (n, k)
@@ -747,7 +747,7 @@ class _Moves(NamedTuple):
     alone: bool  # whether coefficients are estimated by themselves
 
     def noise(self, features: Features, clusters: Clusters) -> Floats:
-        """What errors of β add to β_j (Σβ)_j in expectation, (d, k): the diagonal of Cov(β) Σ."""
+        """Return what errors of β add to β_j (Σβ)_j in expectation, (d, k): the diagonal of Cov(β) Σ."""
         if clusters.are_rows:
             return np.asarray((self.influence * features.gamma(self.influence)) @ self.errors**2)
         moved = (clusters.sums(self.influence * error) for error in self.errors.T)

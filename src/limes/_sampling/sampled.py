@@ -145,7 +145,7 @@ class Sampling:
 
     @property
     def accuracy(self) -> Tolerance:
-        """What rows are judged by."""
+        """Return what rows are judged by."""
         return DEFAULT_TOLERANCE if self.tolerance is None else self.tolerance
 
 
@@ -154,7 +154,7 @@ Draw: TypeAlias = tuple[Floats, Floats, Ints]
 
 
 class ReweightedDesign(Protocol):
-    """What rows are drawn from in the place of several designs."""
+    """The law that rows are drawn from in the place of several designs."""
 
     def sampler(self, streams: Sequence[np.random.SeedSequence]) -> Sampler: ...
 

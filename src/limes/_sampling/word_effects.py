@@ -194,7 +194,7 @@ class _Sums(NamedTuple):
         )
 
     def least_squares(self, design: ExchangeableDesign) -> LeastSquares:
-        """What a fit to all sets gives, with the errors that the batches show."""
+        """Return what a fit to all sets gives, with the errors that the batches show."""
         coef, shift = self.coef.mean(axis=0), self.mean.mean(axis=0)
         gamma = design.gamma(coef)
         gammas = np.stack([design.gamma(each) for each in self.coef])

@@ -47,7 +47,7 @@ class Covers:
 
     @property
     def base(self) -> Floats:
-        """What the trees say of a row of which nothing is known, (k,)."""
+        """Return what the trees say of a row of which nothing is known, (k,)."""
         base: Floats = self.contributions(np.zeros((1, self._parts[0].columns))).base[0]
         return base
 

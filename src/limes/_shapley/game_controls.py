@@ -100,7 +100,7 @@ class IndependentDraws:
 
     @property
     def weights(self) -> Floats:
-        """Of the background's rows that games are made at, (R,): means take their place."""
+        """For the background's rows that games are made at, (R,): means take their place."""
         return np.ones(1)
 
     def support(self, column: int) -> tuple[Floats, Floats]:
@@ -393,7 +393,7 @@ class SumOfPairs:
         return np.asarray(self.intercept + values @ self.coef + products @ self.of_pairs)
 
     def changes(self, values: Floats) -> Floats:
-        """What one column changes at most where the functions are (n, p), in a tenth of the rows, (k,)."""
+        """The most that one column changes where the functions are (n, p), in a tenth of the rows, (k,)."""
         functions = self.functions
         away, owners = functions.at_row - values, np.eye(functions.columns.size)[functions.column]
         first, second = self.pairs.T

@@ -163,7 +163,7 @@ def _alike(background: Floats) -> Floats:
 
 
 def against(form: Form, background: Floats) -> InterventionalGame:
-    """What computes a form's contributions against background rows (N, d)."""
+    """Return what computes a form's contributions against background rows (N, d)."""
     if isinstance(form, Combination):
         return _Parts(form, background)
     if isinstance(form, Forest):
@@ -207,7 +207,7 @@ class _Terms(InterventionalGame):
 
     @cached_property
     def _means(self) -> Floats:
-        """Of functions at background rows that weigh the same, (1, d, k)."""
+        """For functions at background rows that weigh the same, (1, d, k)."""
         return np.asarray(self._background.mean(axis=0, keepdims=True))
 
     def __call__(self, x: Floats, weights: Floats | None) -> RowContributions:
@@ -310,7 +310,7 @@ class _Trees(SharedState, InterventionalGame):
         return reduce(np.add, parts)
 
     def _kept_of_runs(self) -> list[_kernels.JointBackground]:
-        """What each run of trees keeps of the background; trees that it has no room for are its last."""
+        """Get what each run of trees keeps of the background; trees that it has no room for are its last."""
         with self._lock:
             if not self._kept:
                 kept = dict[int, _kernels.JointBackground]()

@@ -96,7 +96,7 @@ def _in_blocks(
     cells: Ints,
     size: int,
 ) -> Floats:
-    """What ``at`` gives for rows at nodes t and their weights, some rows at once."""
+    """Return what ``at`` gives for rows at nodes t and their weights, some rows at once."""
     t, weights = nodes_of_pairs(size)
     step = max(1, laws // (len(t) * x.shape[1])) if family.by_cell else 1
     blocks = [slice(start, start + step) for start in range(0, len(x), step)]

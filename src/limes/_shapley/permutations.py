@@ -339,7 +339,7 @@ class _AskedRows:
 
 
 class _Pairs(NamedTuple):
-    """What W pairs of walks tell."""
+    """Sums over W pairs of walks."""
 
     phi: Floats  # what columns change, (W, d, k)
     starts: Floats  # f(z), (W, k)

@@ -37,7 +37,7 @@ class PointFamily(ProductFamily):
 
     @classmethod
     def of(cls, reference: Floats) -> PointFamily:
-        """Those of a row (d,)."""
+        """Return those of a row (d,)."""
         owner = np.zeros(1, dtype=np.int64)
         laws = tuple(
             Marginal(Levels(value), np.zeros(1), (Atoms(value, np.ones(1)),), owner)

@@ -479,7 +479,7 @@ class _Sampled:
             kinds[name] = _Crossed.of(parts, everywhere, both)
 
         def shares(rest: Floats, out: Bools) -> Floats:
-            """Of what sums of pairs leave of some rows, (k,)."""
+            """For what sums of pairs leave of some rows, (k,)."""
             before = (pairs.rest[out] ** 2).sum(axis=0)
             return np.asarray((rest[out] ** 2).sum(axis=0) / np.where(before > 0, before, 1.0))
 

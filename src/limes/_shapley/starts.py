@@ -44,7 +44,7 @@ class Starts(Protocol):
         ...
 
     def drawing(self, size: int, most: int) -> StartSampler:
-        """What draws rows for groups of ``size`` pairs, of at most ``most`` pairs in all."""
+        """Return what draws rows for groups of ``size`` pairs, of at most ``most`` pairs in all."""
         ...
 
 

@@ -174,7 +174,7 @@ def _orders(rng: np.random.Generator, m: int, pairs: int) -> list[Ints]:
 
 
 def _of_order(game: Callable[[Bools], Floats], order: Ints) -> Floats:
-    """What each column adds where it enters after those before it, (m, k)."""
+    """Return what each column adds where it enters after those before it, (m, k)."""
     place = np.argsort(order)
     values = game(place[None] < np.arange(order.size + 1)[:, None])
     return np.asarray(np.diff(values, axis=0)[place])

@@ -96,7 +96,7 @@ class AccountLine:
 
 @dataclass(frozen=True, kw_only=True)
 class Letter:
-    """What a page about one decision says, in its order."""
+    """The content of a page about one decision, in its order."""
 
     title: str
     decision: str
@@ -287,7 +287,7 @@ def _account(one: Explanation) -> Contributions | None:
 
 
 def _facts(one: Explanation) -> dict[str, Any]:
-    """What the provenance states of the numbers shown, as people read them: the record has all digits."""
+    """Get what the provenance states of the numbers shown, as people read them: the record has all digits."""
     facts = stated_facts(one)
     if "law of contributions" in facts and leading(one) == "contributions":
         # the law and the penalty of LIME's surrogate concern no number of the letter
@@ -504,7 +504,7 @@ def _others(hidden: int, *, whole: bool) -> str:
 
 
 def _rest(numbers: Sequence[str], levels: tuple[str, str], size: float) -> str:
-    """What the written numbers leave of the written difference."""
+    """Return what the written numbers leave of the written difference."""
     if any("e" in text or "n" in text for text in (*numbers, *levels)):  # also inf and nan
         return difference(size, _SIGNIFICANT)
     rest = Decimal(levels[1]) - Decimal(levels[0]) - sum(map(Decimal, numbers), Decimal(0))

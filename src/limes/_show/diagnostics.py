@@ -94,7 +94,7 @@ def _single(row: RowDiagnosis, method: str) -> Iterator[RenderableType]:
 def _part(
     verdict: str, findings: Sequence[Finding], measures: Sequence[Measure]
 ) -> Generator[RenderableType, None, int]:
-    """What is known of one reading; returns how many measures were drawn."""
+    """Write about one reading; return how many measures were drawn."""
     yield Text()
     yield Text(verdict)
     yield Text()

@@ -261,7 +261,7 @@ def _say_pairs(explanation: Explanation, account: Contributions, rows: list[dict
 def _outputs(
     explanation: Explanation, row: int, view: RowView, first: int, *, draws: bool = True
 ) -> list[dict[str, Any]]:
-    """What the template needs of a view's outputs; ``draws`` states whether the input is drawn too."""
+    """Return what the template needs of a view's outputs; ``draws`` states whether the input is drawn too."""
     drawn = coloured(explanation, row, view) if "base" in explanation.provenance else explanation[row]
     few = len(view.outputs) <= MAX_OPEN_OUTPUTS
     return [

@@ -671,7 +671,7 @@ def _one_row(explanation: Explanation, row: int | str, output: str | int | None)
 
 
 def _words(one: Explanation, of: str) -> str:
-    """What numbers are, as axes say it."""
+    """Return what numbers are, as axes say it."""
     if of == "contributions":
         return f"contribution to {output_title(one, 0).replace('prediction', 'the prediction')}"
     if one.certificates:
@@ -690,7 +690,7 @@ def _in_percent(axis: Axis, one: Explanation, of: str) -> None:
 
 
 def _name(canvas: Canvas, line: Line) -> str:
-    """What a line is called: the value that contributes, or the condition of a coefficient."""
+    """Return what a line is called: the value that contributes, or the condition of a coefficient."""
     return canvas.condition(line if line.share is None else replace(line, condition=line.holds))
 
 

@@ -372,7 +372,7 @@ def _remarks(explanation: Explanation, view: RowView, outputs: list[OutputView])
 def _about_contributions(
     explanation: Explanation, view: RowView, outputs: list[OutputView]
 ) -> Iterator[Text]:
-    """What the numbers are, and how they were made; where LIME's are."""
+    """Return what the numbers are, and how they were made; where LIME's are."""
     for output in outputs:
         for text in sentences_of_parts(explanation, output.position):
             yield Text(f"{output.title}: {text}" if len(outputs) > 1 else text)

@@ -237,7 +237,7 @@ class Marginal:
 
     @cached_property
     def sides(self) -> Sides:
-        """What is inside and outside of each cell, under any further weight of the others."""
+        """Return what is inside and outside of each cell, under any further weight of the others."""
         return sides(self.log_mass, self.all_cells)
 
     @property
@@ -867,7 +867,7 @@ class EdgeDistances:
 
 
 def _crossed(inner: Floats, x: Floats) -> tuple[Floats, Floats]:
-    """What values above and below each inner edge must reach to cross it."""
+    """Return what values above and below each inner edge must reach to cross it."""
     values, counts = np.unique(x[~np.isnan(x)], return_counts=True)
     if counts[counts > 1].sum() <= _TIED * counts.sum():
         return inner, inner

@@ -335,7 +335,7 @@ class KeptRows(Rows):
 
     @cached_property
     def features(self) -> FeatureTable:
-        """What `KeptColumn` has in every column."""
+        """Return what `KeptColumn` has in every column."""
         ones, none = np.ones(self.cells.shape), np.zeros(self.cells.shape, dtype=np.bool_)
         center = self.shares_of(range(self.cells.shape[1]))[:, :, 0].T
         return FeatureTable(center, ones, ones, np.zeros(len(ones)), ones, none)

@@ -202,7 +202,7 @@ def few_rows(rows: Floats) -> Floats:
 
 
 def rounding_of(answers: Floats, single: float = _IN_SINGLE) -> Floats:
-    """What of a difference of answers (n, ...) is no new fit, of each output: less than they spread.
+    """Return what of a difference of answers (n, ...) is no new fit, of each output: less than they spread.
 
     ``single`` is what numbers in float32 may lose of their size.
     """
@@ -259,7 +259,7 @@ class Witnesses:
 
     @property
     def allowed(self) -> Floats:
-        """What answers may move by without a new fit, of each output."""
+        """Return what answers may move by without a new fit, of each output."""
         # the same batch has the same rounding, whatever the size of the answers
         is_same_batch = len(self.answers) == len(self.rows)
         rounding = rounding_of(self.answers, ROUNDING if is_same_batch else _IN_SINGLE)
@@ -297,7 +297,7 @@ class RefitDetector:
 
     @property
     def tolerated(self) -> Floats | float:
-        """What answers to one row may differ by without a new fit, of each output."""
+        """Return what answers to one row may differ by without a new fit, of each output."""
         return _CAUTION * self.allowed if self.witnesses is None else self.witnesses.allowed
 
     def same_state(self) -> bool:

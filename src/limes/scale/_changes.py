@@ -45,7 +45,7 @@ class RowChange:
 
     @property
     def largest(self) -> list[tuple[str, float]]:
-        """What each column adds to the change, the largest first."""
+        """Return what each column adds to the change, the largest first."""
         changes = [(name, later - earlier) for name, (earlier, later) in self.contributions.items()]
         return sorted(changes, key=lambda pair: -abs(pair[1]))
 

@@ -471,7 +471,7 @@ def _differences(previous: Mapping[str, Any], run: Mapping[str, Any], of: str = 
 
 @dataclass(frozen=True)
 class Increment:
-    """What a table has more than earlier runs explained: new files, whose rows are numbered on.
+    """The part of a table that earlier runs did not explain: new files, whose rows are numbered on.
 
     A run's record holds the files of all runs before it, so that the last folder alone states them.
     """

@@ -119,7 +119,7 @@ def _halves(rows: range) -> list[range]:
 
 
 def loaded(content: bytes, limits: Cluster, threads: int) -> Any:
-    """What was pickled, in a worker of another engine; with limits, a process computes its parts."""
+    """Return what was pickled, in a worker of another engine; with limits, a process computes its parts."""
     set_threads(threads)
     if not limits.has_limits:
         return unpickled(content)

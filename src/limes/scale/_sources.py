@@ -249,7 +249,7 @@ def _fail(error: OSError) -> NoReturn:
 
 
 def _store(place: Place) -> tuple[str, ...]:
-    """What tells stores apart: buckets of one name may be of several servers. () for this machine."""
+    """Return what tells stores apart: buckets of one name may be of several servers. () for this machine."""
     if isinstance(place, Path):
         return ()
     url = urlsplit(place.url)

@@ -170,7 +170,7 @@ def write_summary(place: Place, summary: str) -> None:
 def run_summary(
     folder: Any, tally: RunSummary, *, method: str, seconds: float, versions: Mapping[str, str]
 ) -> str:
-    """What a finished run has to say to the program that started it, as JSON.
+    """Return what a finished run has to say to the program that started it, as JSON.
 
     Means are those of `summarize`, of the folder's rows: also of those that an earlier run finished.
     ``seconds`` are of this run alone.
@@ -246,7 +246,7 @@ def parts_of(folder: Any) -> Iterator[Any]:
 
 
 def run_and_parts(folder: Any) -> tuple[dict[str, Any], Iterator[Any]]:
-    """What determined a finished run, and its parts, each as a frame."""
+    """Return what determined a finished run, and its parts, each as a frame."""
     from limes.scale._parts import Folder
     from limes.scale._stores import place_of
 
@@ -361,7 +361,7 @@ class _Spread(NamedTuple):
 
 
 class _Output(NamedTuple):
-    """Of an output: of predictions (1), of each kind of number (3d: numbers, sizes, errors), and warnings."""
+    """Sums of an output: predictions (1), each kind of number (3d: numbers, sizes, errors), and warnings."""
 
     prediction: _Spread
     numbers: dict[str, _Spread]

@@ -154,7 +154,7 @@ def test_every_number_is_that_of_enumeration(name, law, factor):
 @pytest.mark.parametrize("factor", BANDWIDTHS)
 @pytest.mark.parametrize("name", ["forest", "kernels", "kinks"])
 def test_errors_of_r_squared_cover_and_are_not_much_too_wide(name, factor):
-    """Of what has no closed form: their intervals cover, and root mean squares of scores are near 1."""
+    """For what has no closed form: their intervals cover, and root mean squares of scores are near 1."""
     model, y = MODELS[name]
     model.fit(TABLE, y)
     options, edges, smooth = LAWS["cells"]

@@ -310,7 +310,7 @@ def test_infinite_cells_are_refused_and_the_advice_works():
 
 @TABLE
 def test_the_data_of_an_explanation_are_a_row(table, start):
-    """What is shown of a row may be passed back: its cells, or their texts."""
+    """Return what is shown of a row may be passed back: its cells, or their texts."""
     explainer = limes.TabularExplainer(lambda rows: np.asarray(rows["x"]) ** 2, table, **CALLS)
     expected = explainer(row_of(table))
     again = explainer(expected.data)

@@ -62,7 +62,7 @@ def prompt_of(documents: list[str] = DOCUMENTS, question: str = "\nWho?") -> lim
 
 
 def log_probability(network: Any, tokenizer: Any, prompt: Any, answer: str) -> list[float]:
-    """Of each token, by one prompt alone, read from its first token."""
+    """For each token, by one prompt alone, read from its first token."""
     if not isinstance(prompt, str):
         prompt = tokenizer.apply_chat_template(prompt, tokenize=False, add_generation_prompt=True)
     before, tokens = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in (prompt, answer))

@@ -85,7 +85,7 @@ def test_a_pipeline_is_called_by_its_labels(pipeline, mask, shown):
 
 
 def test_an_image_pipeline_returns_all_labels(pipeline):
-    """Of an image transformers answers the five likeliest labels, unless it is asked for more."""
+    """For an image transformers answers the five likeliest labels, unless it is asked for more."""
     labels = {k: f"class {k}" for k in range(7)}
 
     def answer(images, top_k=None):

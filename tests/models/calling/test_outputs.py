@@ -253,7 +253,7 @@ def test_a_model_that_is_not_fitted(model):
 
 
 def test_a_reading_that_does_not_predict_what_the_model_predicts():
-    """What predict calls is replaced after the fit: row 30 is the first that differs."""
+    """Return what predict calls is replaced after the fit: row 30 is the first that differs."""
     x, y = load_diabetes(return_X_y=True)
     model = LinearRegression().fit(x, y)
     right = model._decision_function

@@ -88,7 +88,7 @@ def random_map(rng, kinds=("scaled", "falling", "filled", "bins", "categories", 
 
 
 def values_of(columns, x):
-    """What the model sees of rows x."""
+    """Return what the model sees of rows x."""
     return np.stack([np.asarray(c.map(x[:, c.source]), float) for c in columns], axis=1)
 
 

@@ -204,7 +204,7 @@ RANDOM = {"boosting_type": "rf", "bagging_freq": 1, "bagging_fraction": 0.5}
     ],
 )
 def test_probabilities_are_read_where_they_are_the_logistic_of_the_margin(model, is_read):
-    """Of other objectives they are another function, or none: the form is the model itself."""
+    """For other objectives they are another function, or none: the form is the model itself."""
     form = limes.models.read(model.fit(ROWS, CLASSES))
     assert isinstance(form, BlackBox) != is_read
     answers = model.predict_proba(ROWS)[:, -1]

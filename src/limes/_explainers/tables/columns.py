@@ -216,7 +216,7 @@ def _sorted(levels: list[Any], name: str, order: list[Any]) -> list[Any]:
 
 
 def _cast_of(levels: list[Any]) -> str:
-    """What makes a column of times or durations of such cells; "" where nothing does."""
+    """Return what makes a column of times or durations of such cells; "" where nothing does."""
     if all(isinstance(level, dt.timedelta) for level in levels):
         return "pandas.to_timedelta(column)"
     if not all(isinstance(level, dt.date) for level in levels):

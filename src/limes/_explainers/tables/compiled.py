@@ -76,7 +76,7 @@ class PlainContributions(NamedTuple):
     standard_errors: Floats
 
     def rows(self, first: int, end: int) -> PlainContributions:
-        """Those of some rows.
+        """Return those of some rows.
 
         Parameters
         ----------

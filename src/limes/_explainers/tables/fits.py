@@ -143,7 +143,7 @@ class FittedRow(_Surrogates):
         return np.where(self.design.slopes[:, None], self.coef, 0.0)
 
     def line_in_cells(self, widest: int) -> Floats:
-        """What the line adds in each cell on average, (d, widest, k); 0 beyond a column's last cell."""
+        """Get what the line adds in each cell on average, (d, widest, k); 0 beyond a column's last cell."""
         line = np.zeros((len(self.line), widest, self.mean.size))
         for j in np.flatnonzero(self.line.any(axis=1)).tolist():
             column = self.cut.coordinates[j]
@@ -168,7 +168,7 @@ class FittedRows(_Surrogates):
 
     @property
     def explained(self) -> Floats:
-        """What of Var_w f the surrogates explain, (n, k)."""
+        """Return what of Var_w f the surrogates explain, (n, k)."""
         return np.asarray(self.explained_by(self.coef).sum(axis=1))
 
     @property
@@ -250,7 +250,7 @@ class ReadForm:
         curves: Callable[[], tuple[Floats, Floats]],
         residuals: Callable[[int], tuple[WeightedRows, Floats]],
     ) -> tuple[Floats, Floats, Bools]:
-        """What of Var_w f is not explained, its errors, (n, k) each, and whether cells decide these, (n,).
+        """The rest of Var_w f, its errors, (n, k) each, and whether cells decide these, (n,).
 
         By a closed form, or by squares on the pool, for functions base + Σ_j curve_j(cell of x_j), or on rows
         drawn for each row.
@@ -769,7 +769,7 @@ def _estimable(values: Floats, errors: Floats, alike: Bools | bool = False) -> t
 def _ranked_pairs(
     masses: list[Floats], pairs: Sequence[tuple[int, int]], additive: AdditiveFit, output: int
 ) -> list[PairEffect]:
-    """What pairs of columns add on rows of w, largest first."""
+    """Return what pairs of columns add on rows of w, largest first."""
     if not pairs:
         return []
     (rows, residuals), total, unseen = additive.residuals(additive.i), additive.total, additive.unseen

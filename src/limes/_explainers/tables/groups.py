@@ -266,7 +266,7 @@ class GroupedTable(Table):
         )
 
     def verified(self, verified: VerifiedForm) -> VerifiedForm:
-        """What was read of a model over the columns, over columns and groups."""
+        """Return what was read of a model over the columns, over columns and groups."""
         form, margin = (
             None if each is None else grouped(each, self.grouping)
             for each in (verified.form, verified.margin)
@@ -287,7 +287,7 @@ class GroupedTable(Table):
         return self.grouping.lend(plain)
 
     def by_column(self, entries: Any) -> Any:
-        """Of columns that stand alone; None for groups."""
+        """For columns that stand alone; None for groups."""
         if not isinstance(entries, list | tuple):
             return entries
         return [entries[its[0]] if its.size == 1 else None for its in self.grouping.members]

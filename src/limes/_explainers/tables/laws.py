@@ -375,7 +375,7 @@ def between_cells(column: TableColumn, edges: Floats | None) -> Floats | None:
 
 
 def writer_of(column: TableColumn) -> Writer:
-    """What writes numbers of a column, such as dates, so that they leave values on their sides."""
+    """Return what writes numbers of a column, such as dates, so that they leave values on their sides."""
     quantity = column.quantity
     return quantity.texts if quantity is not None and quantity.has_texts else number_texts
 

@@ -71,7 +71,7 @@ class TablePart:
 
     @cached_property
     def others(self) -> Floats:
-        """What they show where the row has the typical value; that value itself where there is no other."""
+        """Their values where the row has the typical one; that value itself where there is no other."""
         others = [
             column[~_same(column, typical)]
             for column, typical in zip(self._table.matrix.T, self.typical, strict=True)

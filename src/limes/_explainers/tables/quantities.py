@@ -44,7 +44,7 @@ class Quantity(ABC):
 
     @abstractmethod
     def cells(self, numbers: Floats) -> Objects:
-        """What libraries make a column of, numpy's times or objects, at numbers (n,); NaN is missing."""
+        """Get what libraries make a column of, numpy's times or objects, at numbers (n,); NaN is missing."""
 
     def texts(self, numbers: Any, values: Floats | None = None) -> list[str]:
         """Texts of edges that leave the values (n,) on their sides, as short as they can be."""
@@ -52,7 +52,7 @@ class Quantity(ABC):
 
     @abstractmethod
     def why(self, cell: Any) -> str:
-        """What is wrong with a cell that has no number."""
+        """Return what is wrong with a cell that has no number."""
 
 
 def numbers_of(quantity: Quantity, cells: Objects, blank: Bools) -> tuple[Floats, Bools]:

@@ -638,7 +638,7 @@ class Table:
         return converter.in_order(self.order).restore(columns, matrix[:, self.order])
 
     def advice(self, matrix: Floats) -> str:
-        """What to do where a model fails on rows (m, d) with values between those of a column's few."""
+        """Get what to do where a model fails on rows (m, d) with values between those of a column's few."""
         whole, few = list[str](), list[str]()
         for j, (column, values) in enumerate(zip(self.columns, matrix.T, strict=True)):
             if column.integer and (values != np.rint(values)).any():

@@ -396,7 +396,7 @@ class TableVerification:
         return verified.compared(rows, answers, self.probe.where, read_predict)
 
     def _quickest(self, verified: VerifiedForm) -> Predict:
-        """What answers as the model does, without what an estimator adds to the time of a booster."""
+        """Return what answers as the model does, without what an estimator adds to the time of a booster."""
         output, ask = verified.output, verified.ask
         direct = direct_question(verified.model, output.method) if self.table.is_plain else None
         if direct is None:
@@ -548,12 +548,12 @@ def read_with_categories(
 
 
 def advice_on(model: Any, table: Table, rows: Floats) -> str:
-    """What to do where a model fails on encoded rows (m, d) of a table; "" if nothing is known to help."""
+    """Advice where a model fails on encoded rows (m, d) of a table; "" if nothing is known to help."""
     return advice_on_types(model, table) or table.advice(rows)
 
 
 def advice_on_types(model: Any, table: Table) -> str:
-    """What to do where an encoder has texts of a column of numbers, or the reverse; "" if none does."""
+    """Get what to do where an encoder has texts of a column of numbers, or the reverse; "" if none does."""
     for j, categories in encoded_columns(model, table.names, table.values_of).items():
         trained = {*map(_kind_of, categories)} - {""}
         values = [value for value in table.values_of(j) if _kind_of(value)]

@@ -277,10 +277,10 @@ class DataAdapter(ABC):
 
     @abstractmethod
     def only_sampled(self, call: Call) -> dict[str, bool]:
-        """What the limit does not cover, in words, and whether the call has it."""
+        """Return what the limit does not cover, in words, and whether the call has it."""
 
     def fit(self, call: Call, seed: int) -> LimesFit:
-        """What an explainer of limes with this seed computes at the instance, where it covers the data."""
+        """Explain the instance by an explainer of limes with this seed, where it covers the data."""
         raise NotImplementedError
 
     def near(self, call: Call, fit: LimesFit, seed: int) -> Floats:
@@ -321,7 +321,7 @@ class DataAdapter(ABC):
 
 
 class LimesFit(NamedTuple):
-    """What an explainer of limes fitted."""
+    """The fit of an explainer of limes."""
 
     explainer: Any
     model: Any  # with `predict`, of texts and images
@@ -436,7 +436,7 @@ class Limit:
         )
 
     def share(self, used: Ints, coef: Floats) -> float:
-        """What part of R² a surrogate on the used features keeps."""
+        """Return what part of R² a surrogate on the used features keeps."""
         return float(r_squared(coef @ self.gamma[used], self.coef @ self.gamma, self._mean_answer)[0])
 
     def _coef(self, used: Ints) -> Floats:

@@ -1,4 +1,4 @@
-"""What lime's explainers return, with standard errors and the same explanation as limes has it."""
+"""The explanation of lime's explainers, with standard errors and the same explanation as limes has it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class DomainMapper:
         return explanation
 
     def picture(self, conditions: Mapping[int, str]) -> dict[str, Any]:  # noqa: ARG002
-        """What pages draw of the input of an explanation that was filled in by hand, by its conditions."""
+        """The picture of an explanation that was filled in by hand, by its conditions."""
         return {}
 
     def visualize_instance_html(
@@ -395,7 +395,7 @@ class Explanation:
         return fragment(shown, classes=self._answers(), of="coefficients")
 
     def _shown(self, labels: Sequence[int] | None) -> LimesExplanation:
-        """What pages show: the features and numbers of this explanation, in the words of limes'."""
+        """Return what pages show: the features and numbers of this explanation, in the words of limes'."""
         from limes._explainers.tables.laws import SLOPE_MEANING
 
         original, wanted = self._outputs(labels), self._wanted(labels)
@@ -432,7 +432,7 @@ class Explanation:
         return changed(picked, coefficients=picked.coefficients.changed(**other), provenance=facts)
 
     def _by_hand(self, labels: Sequence[int] | None) -> LimesExplanation:
-        """What pages show of attributes that were filled in by hand: the conditions and coefficients."""
+        """Get what pages show of attributes that were filled in by hand: the conditions and coefficients."""
         wanted = self._wanted(labels)
         if not wanted:
             raise LimeError("no label was explained: there is nothing to show")

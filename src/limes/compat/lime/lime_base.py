@@ -79,7 +79,7 @@ class LocalFit:
 
 @dataclass(frozen=True, eq=False)
 class Surrogates:
-    """What an engine computes for one instance: a fit per label, and the model's answer (k,) at it.
+    """The numbers of an engine for one instance: a fit per label, and the model's answer (k,) at it.
 
     ``scores`` and ``answers`` compute each fit's weighted R², and the model's answers near the instance, with
     model calls where these are needed; ``explanation`` makes that of limes.

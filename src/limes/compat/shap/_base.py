@@ -1,4 +1,4 @@
-"""What explainers of all kinds share: backgrounds in shap's forms, rows, and the results."""
+"""Parts that explainers of all kinds share: backgrounds in shap's forms, rows, and the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What explainers return when they are called: shap's own class where shap is installed, else one like it."""
+"""The explanation of explainers: shap's own class where shap is installed, else one like it."""
 
 from __future__ import annotations
 

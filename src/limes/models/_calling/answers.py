@@ -1,4 +1,4 @@
-"""What models answer, as arrays: of numbers, tensors, frames, mappings by label or by output, or a scalar.
+"""Answers of models as arrays: of numbers, tensors, frames, mappings by label or by output, or a scalar.
 
 A model answers n rows with an array (n,) or (n, k), or with what stands for one: a mapping {label: number} a
 row, as ONNX classifiers, river and services do; a mapping {output: array}, as networks with several heads do;
@@ -19,7 +19,7 @@ from limes.exceptions import ModelError
 
 
 def answers_of(raw: Any, rows: int, name: str) -> tuple[Floats, tuple[str, ...]]:
-    """What a model answered about some rows as an array, and the names of its columns, () without names.
+    """Get what a model answered about some rows as an array, and the names of its columns, () without names.
 
     Raises
     ------

@@ -202,7 +202,7 @@ def in_single_precision(table: Any) -> Any:
 
 
 def _other_columns(model: Any, table: Any) -> str:
-    """What to do where a table has more columns than the model was fitted on; else ""."""
+    """Return what to do where a table has more columns than the model was fitted on; else ""."""
     columns, fitted = getattr(table, "columns", None), fitted_names(model)
     named = set() if columns is None else {mangled(text_of_name(name)) for name in columns}
     if not fitted or not {*map(mangled, fitted)} < named:
@@ -348,7 +348,7 @@ class OneOutput:
 
     @property
     def name(self) -> str:
-        """Of the output; answers may give it, once there are some."""
+        """For the output; answers may give it, once there are some."""
         answered, column = self._caller.names, self._caller.output.columns
         return answered[column] if answered and isinstance(column, int) else self._name
 

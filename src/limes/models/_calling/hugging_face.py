@@ -191,7 +191,7 @@ def _labels_of(network: Any) -> tuple[str, ...]:
 
 
 def function_of(config: Any, applied: Any) -> str:
-    """What is put on the logits of a network: "none", "sigmoid" or "softmax", as transformers does."""
+    """Return what is put on the logits of a network: "none", "sigmoid" or "softmax", as transformers does."""
     problem = getattr(config, "problem_type", None)
     if applied is not None:
         name = str(getattr(applied, "value", applied)).lower()  # pipelines hold a member of an enumeration

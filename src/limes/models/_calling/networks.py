@@ -38,7 +38,7 @@ def torch_module(model: Any) -> Callable[[Any], Any]:
 
 
 def _as_arrays(answer: Any) -> Any:
-    """What a module returned, as an array, or a mapping of arrays by the names of its heads.
+    """Return what a module returned, as an array, or a mapping of arrays by the names of its heads.
 
     Of a tuple the first part counts, and of a mapping with logits, as transformers returns, these.
     """

@@ -56,7 +56,7 @@ def prediction_method(model: Any, method: str) -> Predict | None:
 
 
 def direct_question(model: Any, method: str) -> Predict | None:
-    """What predicts like a method, by the model's booster; None if that saves nothing."""
+    """Return what predicts like a method, by the model's booster; None if that saves nothing."""
     name = qualified_name(type(model))
     find = _declared(name, "DIRECT", {}).get((name, method))
     return None if find is None else find(model, method)
@@ -565,7 +565,7 @@ class NotedAnswers:
 
 
 def noted(ask: Callable[[Floats], Floats], model: Any, method: str) -> Callable[[Floats], Floats]:
-    """What calls a model's ``method``, with notes of its answers if these may be labels."""
+    """Return what calls a model's ``method``, with notes of its answers if these may be labels."""
     # amounts of a regressor may be whole numbers
     is_amount = method not in ("", "predict") or kind_of(model) == "regressor"
     return ask if is_amount else NotedAnswers(ask)

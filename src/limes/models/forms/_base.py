@@ -82,7 +82,7 @@ class Sum(HasOutputs):
         return total
 
     def _lines(self, x: Floats) -> dict[int, Floats]:
-        """What columns add whose functions are lines, if there are many of them: the same to the last bit."""
+        """The sum of columns whose functions are lines, if these are many: the same to the last bit."""
         places, coefficients = self._straight
         if len(places) < _MANY_LINES or self.intercept.ndim:
             return {}

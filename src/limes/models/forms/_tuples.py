@@ -74,7 +74,7 @@ class ForestOfTuples(Reducible):
         return self.forest.roots
 
     def sets_of(self, by_category: Mapping[int, SetsAt]) -> dict[int, SetsAt]:
-        """What has the sets that reach nodes, of each group that is tested, and of columns by category."""
+        """The sets that reach nodes, of each group that is tested, and of columns by category."""
         place, tuples = self.grouping.place, self.grouping.tuples
         alone = {int(place[c]): sets for c, sets in by_category.items() if tuples[place[c]] is None}
         tested = np.unique(self.feature[self.feature >= 0]).tolist()
