@@ -38,7 +38,7 @@ TIME_LIMIT = 10.0
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim that facts guarantee: the answer is on a side of a threshold, of a class, or moves by an error."""
+    """A claim that facts guarantee: the answer is beyond a threshold, of a class, or moves by an error."""
 
     threshold: float | None
     error: float | None
