@@ -1,7 +1,8 @@
 """Explain each decision online: rows of concurrent requests are explained together.
 
 One row costs a service what its model costs, and 64 rows at once a few times that: a `Batcher` collects the
-rows that arrive within a few milliseconds. See the page "Explain each decision online" of the documentation.
+rows that arrive within a few milliseconds. See the pages "Explain each decision online" and
+"Decisions explained by a service" of the documentation.
 """
 
 from __future__ import annotations

@@ -379,3 +379,11 @@ def test_errors_of_fidelity_cover_that_of_the_population():
         explanation = limes.TabularExplainer(model, drawn, law="joint")(drawn[:1])
         inside.append(abs(explanation.fidelity[0] - truth) <= 1.96 * explanation.fidelity_errors[0])
     assert np.mean(inside) >= 0.85
+
+
+@pytest.mark.parametrize(("bandwidth", "likeness"), [(np.inf, ""), (1.0, ", by their likeness to this one")])
+def test_only_a_bandwidth_weights_the_usual_answer(diabetes, forest, bandwidth, likeness):
+    X = diabetes[0]
+    explanation = limes.TabularExplainer(forest, X, law="joint", bandwidth=bandwidth)(X[:1])
+    printed = " ".join(str(explanation).split())
+    assert f"usual: the model's average over the background's rows{likeness};" in printed

@@ -764,7 +764,10 @@ def usual_is(explanation: Explanation) -> str:
     if CHANGE in explanation.provenance:
         return "the change of the model's average with other values of the columns"
     if law == "joint":
-        return "the model's average over the background's rows, by their likeness to this one"
+        # without a bandwidth all rows weigh the same
+        is_even = explanation.provenance.get("bandwidth") == np.inf
+        likeness = "" if is_even else ", by their likeness to this one"
+        return f"the model's average over the background's rows{likeness}"
     if law == "covers":
         return "the average of the trees over their training rows, as they count these"
     return "the model's average with other values of the columns, drawn from the background"
