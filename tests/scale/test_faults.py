@@ -21,7 +21,7 @@ from sklearn.datasets import load_diabetes
 
 import limes
 from effort import repeats
-from internals import Cluster, Folder, Part, Source, Unreadable, _cells, _Search, explain_files
+from internals import Cluster, Folder, Part, Source, Unreadable, _cells, _processes, _Search, explain_files
 from jobs import ROWS, members, read, resumed, same, started, wait_until
 from limes.exceptions import InputError
 
@@ -366,6 +366,21 @@ def test_rows_that_hang_are_errors_and_the_run_ends(tmp_path, table, engine):
     explain(source, explainer(hanging([])), tmp_path / "calm", rows_per_part=4)
     same(result[~late], read(tmp_path / "calm")[~late])
     assert not [one for one in active_children() if "loky" in one.name.lower()]
+
+
+def test_a_part_that_hangs_is_searched_without_a_limit_too(tmp_path, table, monkeypatch):
+    """Two workers: a part has a limit as soon as another one has taken some time."""
+    monkeypatch.setattr(_processes, "_HANGS", 1e-3)
+    monkeypatch.setattr(_processes, "_LONG", 3.0)
+    X = table[0].assign(age=np.arange(442.0)).iloc[:20]
+    X.to_parquet(tmp_path / "some.parquet", index=False)
+    explainer = limes.TabularExplainer(hanging([17.0]), X.iloc[:10][["age", "bmi"]], law="joint")
+    options = {"rows_per_part": 4, "cluster": Cluster(2)}
+    summary = explain(Source.of(tmp_path / "some.parquet"), explainer, tmp_path / "out", **options)
+    assert (summary.rows, summary.errors) == (20, 1)
+    result = read(tmp_path / "out")
+    assert result.loc[result["error"].notna(), "row"].tolist() == [17]
+    assert result["error"][17].startswith("TimeoutError: the row alone takes longer than 3 seconds")
 
 
 def test_a_time_limit_is_a_positive_number(tmp_path, source, explainer):

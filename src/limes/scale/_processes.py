@@ -18,7 +18,7 @@ import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from multiprocessing import current_process
 from multiprocessing.connection import Connection, wait
@@ -53,6 +53,8 @@ _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 _TOO_LARGE, _GLANCE, _AGAIN = 86, 0.02, "again, by a new process"
 # Arrow's usual allocator reserves a gigabyte, which counts
 _SPARING = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
+# Without a limit a part hangs if it takes this number of times the slowest part before it, and ten minutes
+_HANGS, _LONG = 50.0, 600.0
 # The search for the rows of a part that hang may take this number of time limits
 _SEARCH = 20.0
 
@@ -203,6 +205,7 @@ class WorkerPool:
         self._deaths: Counter[tuple[int, range | None]] = Counter()
         self._workers: list[_Worker] = []
         self._idle: list[_Worker] = []
+        self._slowest: float | None = None  # seconds of a part that was finished
 
     def __call__(self, part: Part) -> PartRecord:
         self._parts = iter([part])
@@ -237,9 +240,15 @@ class WorkerPool:
 
     def _hand_out(self) -> None:
         while self._idle and self._waiting:
-            self._idle.pop().do(self._waiting.popleft())
+            self._idle.pop().do(self._limited(self._waiting.popleft()))
             if not self._waiting:
                 self._fetch()
+
+    def _limited(self, task: _Task) -> _Task:
+        """A whole part with a limit of time, as soon as another part has taken some."""
+        if task.seconds is not None or task.rows is not None or self._slowest is None:
+            return task
+        return replace(task, seconds=max(_LONG, _HANGS * self._slowest))
 
     def _ready(self) -> list[_Worker]:
         """Wait a second at most until a worker has answered, died, or is late; not those that are late."""
@@ -273,7 +282,10 @@ class WorkerPool:
             search = self._searches[task.part.number]
             search.spent += worker.seconds
             self._waiting.appendleft(search.next())
-        return answer if isinstance(answer, PartRecord) else None
+        if not isinstance(answer, PartRecord):
+            return None
+        self._slowest = max(self._slowest or 0.0, worker.seconds)
+        return answer
 
     def _replace(self, worker: _Worker) -> None:
         worker.kill()
