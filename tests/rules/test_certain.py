@@ -703,3 +703,15 @@ def test_facts_that_are_ranges_may_keep_an_order_at_other_values():
     # (1.01, 1.02) keeps the order and shares both facts, and no corner of the two ranges says so
     assert model.predict([[1.01, 1.02, 0.3]]) > -1.5 > model.predict([[0.5, 2.5, 0.3]])
     assert not certificate.proved
+
+
+def test_the_certificate_names_the_columns_that_the_domain_fixes():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(200, 3)), columns=["a", "b", "c"])
+    model = RandomForestClassifier(5, random_state=0).fit(X, X["a"] + X["b"] > 0)
+    domain = limes.Domain.fit(X, fixed=["b"])
+    explanation = limes.SparseExplainer(model, domain=domain, objective="certain", output=1)(X.iloc[[0]])
+    printed = " ".join(str(explanation).split())
+    assert "Every possible row with" in printed
+    assert "In possible rows the other columns are: b: as in the row" in printed
+    assert "c: from " in printed

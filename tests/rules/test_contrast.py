@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import (
@@ -316,3 +317,16 @@ def test_the_nearest_row_of_the_background():
         explainer.contrast(x[[7]], below=threshold, costs={"x0": 2.0})
     with pytest.raises(InputError, match="up"):
         explainer.contrast(x[[7]], below=threshold, directions={"x0": "sideways"})
+
+
+def test_categories_without_an_order_have_no_direction():
+    rng = np.random.default_rng(0)
+    levels = ["low", "mid", "high"]
+    X = pd.DataFrame({"a": rng.choice(levels, 60), "b": rng.normal(size=60)})
+    X["c"] = pd.Categorical(rng.choice(levels, 60), categories=levels, ordered=True)
+    model = lambda rows: rows["b"] + (rows["c"] == "high")  # noqa: E731
+    explainer = limes.SparseExplainer(model, literals=limes.Literals.fit(X))
+    row = X[X["c"] == "low"].iloc[[0]]
+    with pytest.raises(InputError, match="directions names 'a', whose categories have no order"):
+        explainer.contrast(row, above=99.0, directions={"a": "up"})
+    assert explainer.contrast(row, above=99.0, directions={"c": "up"}).constraints == ("c only rises",)

@@ -7,6 +7,7 @@ those of the model's own ``predict``.
 from __future__ import annotations
 
 import json
+import re
 from itertools import combinations, product
 
 import numpy as np
@@ -409,3 +410,37 @@ def test_what_has_no_bounds_or_no_classes_is_refused():
     tree = DecisionTreeClassifier().fit([[0.0, 1.0], [1.0, 2.0]], [0, 1])
     with pytest.raises(InputError, match="row 1 breaks 'x0 <= x1'"):
         limes.rules.cover(tree, [[0.0, 1.0], [2.0, 1.0]], domain=related)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_written_interval_allows_nothing_that_was_not_proved(seed):
+    """The text of a condition is read as a person reads it, and lies in the interval that was proved."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"fare": rng.lognormal(3.0, 1.0, 120), "age": rng.uniform(1.0, 80.0, 120).round(1)})
+    y = (X["fare"] * 0.7 + X["age"] > 50.0).astype(int)
+    model = RandomForestClassifier(10, max_depth=4, random_state=seed).fit(X, y)
+    audit = limes.rules.cover(model, X)
+    conditions = [each for rule in audit.rules for each in rule.conditions]
+    assert conditions
+    for each in conditions:
+        ends = re.fullmatch(
+            rf"(?:(?P<low>[\d.]+) < )?{each.column}(?: > (?P<above>[\d.]+))?(?: <= (?P<high>[\d.]+))?",
+            each.text,
+        )
+        low, high = ends["low"] or ends["above"], ends["high"]
+        assert (low is None) == (each.above is None)
+        assert (high is None) == (each.at_most is None)
+        values = X[each.column]
+        written = values.between(
+            float(low) if low else -np.inf, float(high) if high else np.inf, inclusive="right"
+        )
+        exact = values.between(
+            -np.inf if each.above is None else each.above,
+            np.inf if each.at_most is None else each.at_most,
+            inclusive="right",
+        )
+        assert (written == exact).all()
+        if low:
+            assert each.above <= float(low)
+        if high:
+            assert float(high) <= each.at_most

@@ -284,3 +284,26 @@ def test_names_are_escaped():
 def test_wrong_options(options):
     with pytest.raises(InputError):
         limes.decision_page(EXPLANATION, **options)
+
+
+def test_a_rule_has_its_changes_in_percentage_points():
+    rule = limes.SparseExplainer(MODEL, literals=limes.Literals.fit(X), k=2, output=1)(X.iloc[[1]])
+    letter, _ = letter_of(rule, threshold=0.5)
+    (group,) = letter.reasons
+    stated = {reason.condition: 100 * abs(reason.value) for reason in rule.reasons(2)}
+    assert stated
+    for sentence in group.sentences:
+        condition = re.split(" raises | lowers ", sentence)[0]
+        assert float(points(sentence)) == pytest.approx(stated[condition], rel=0.01)
+    bars = {line.text: abs(float(line.number)) for line in letter.account}
+    assert bars == pytest.approx(stated, rel=0.01)
+
+
+def test_the_contrast_of_another_row_is_refused():
+    rules = limes.SparseExplainer(MODEL, literals=limes.Literals.fit(X), k=2, output=1)
+    row = next(
+        i for i in range(1, 5) if abs(MODEL.predict_proba(X)[i, 1] - MODEL.predict_proba(X)[0, 1]) > 1e-3
+    )
+    contrast = rules.contrast(X.iloc[[row]], above=0.5)
+    with pytest.raises(InputError, match="pass the contrast of the same row and model"):
+        limes.decision_page(EXPLANATION, row=0, output=1, contrast=contrast)

@@ -80,8 +80,10 @@ def between_models(
     --------
     >>> import limes
     >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
     >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-    >>> old, new = (lambda x: x[:, 0]), (lambda x: x[:, 0] + 2.0 * x[:, 1])
+    >>> old = LinearRegression().fit(X, X[:, 0])
+    >>> new = LinearRegression().fit(X, X[:, 0] + 2.0 * X[:, 1])
     >>> change = limes.between_models(old, new, X[3], background=X)
     >>> change.predictions.round(6).tolist(), (np.abs(change.contributions.values) > 1e-9).tolist()
     ([2.0], [[False, True]])

@@ -624,8 +624,9 @@ class Explanation(Page):
         Examples
         --------
         >>> import limes
+        >>> from sklearn.linear_model import LinearRegression
         >>> X = [[0.0], [1.0], [2.0], [3.0]]
-        >>> explanation = limes.TabularExplainer(lambda X: X[:, 0], X)([[1.0]])
+        >>> explanation = limes.TabularExplainer(LinearRegression().fit(X, [0, 1, 3, 5]), X)([[1.0]])
         >>> limes.Explanation.from_json(explanation.to_json(fit=False)).fidelity
         array([nan])
         """

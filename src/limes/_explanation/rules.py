@@ -290,15 +290,33 @@ def _certain_sentence(facts: Certificate) -> str:
         these = "this fact" if n == 1 else f"these {n} facts"
         who = f"with {these}, whatever its other columns are"
     claim = f"a {facts.quantity} {facts.claim}"
+    row = "possible row" if facts.domain else "row"
     if facts.proved:
-        return f"Every row {who}, has {claim}: proved"
+        return f"Every {row} {who}, has {claim}: proved"
     if facts.counterexamples:
-        return f"Rows with all of these facts need not have {claim}: the counterexample is one"
-    return f"That every row {who}, has {claim}, is not proved"
+        return f"Rows with all of these facts need not have {claim}: disproved by the counterexample"
+    return f"That every {row} {who}, has {claim}, is not proved"
+
+
+# Columns and relations of a domain that are named, and the end of a line about a column that is fixed
+_NAMED, FIXED = 6, "as in the row"
+
+
+def _possible_rows(facts: Certificate) -> Iterator[str]:
+    """Write which rows are possible: columns that are fixed, relations, then ranges of other columns."""
+    its = [line for line in facts.domain if line.partition(": ")[0] not in facts.columns]
+    of_columns = [":" in line and " <= " not in line for line in its]
+    ranked = sorted(range(len(its)), key=lambda i: 0 if its[i].endswith(f": {FIXED}") else 1 + of_columns[i])
+    shown = [one_line(its[i]) for i in ranked[:_NAMED]]
+    more = len(its) - len(shown)
+    if shown:
+        rest = f"; and {more} more in certificate.domain" if more else ""
+        yield f"In possible rows the other columns are: {'; '.join(shown)}{rest}."
 
 
 def _certain_sentences(facts: Certificate) -> Iterator[str]:
     yield f"{_certain_sentence(facts)}."
+    yield from _possible_rows(facts)
     if facts.proved and facts.smallest:
         yield "No set of fewer facts is sufficient: proved."
     elif facts.proved:
@@ -471,7 +489,10 @@ class Contrast(Printable):
         if not self.reached:
             return (_NONE_REACHED[self.among] if self.proved else f"Not proved: {self.reason}.",)
         if self.among == "rows":
-            return (f"Of the background's rows that are {self._goal}, it is the nearest: all were tried.",)
+            obey = " and obey the constraints" if self.constraints else ""
+            return (
+                f"Of the background's rows that are {self._goal}{obey}, it is the nearest: all were tried.",
+            )
         what = "the fewest columns" if self.minimizes == "columns" else "the cheapest change"
         if self.earlier:
             others = "the earlier answer" if self.earlier == 1 else "each earlier answer"

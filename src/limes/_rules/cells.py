@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,8 @@ from limes._rules.domain import Domain, Values
 
 # Neighbouring values of a column between which it is cut, at most
 _GAPS = 256
-# Digits of a cut at most
-_DIGITS = 17
+# Digits of a cut at most, and those of its text at least; sizes of numbers that need no exponent
+_DIGITS, _FEWEST, _PLAIN = 17, 3, 6
 
 # Which cells of each column a rule allows
 Masks = tuple[Bools, ...]
@@ -37,7 +38,7 @@ class Condition:
     column
         Its name.
     text
-        The condition in words: "income > 40000", "purpose = car or radio".
+        The condition in words: "income > 40000", "purpose in {car, radio}".
     above, at_most
         Of a number: above < value <= at_most; None where there is no such end. Times, durations and decimals
         are numbers as the table encodes them.
@@ -122,23 +123,22 @@ class ColumnCells:
         """Write which cells are allowed."""
         name = self.column.name
         missing, inside = bool(self.values.missing and mask[-1]), np.flatnonzero(mask[: self.numbers])
-        or_missing = " or missing" if missing else ""
         if not inside.size:
             return Condition(name, f"{name} is missing", levels=(), missing=True)
         if not self.is_ordered:
             assert self.values.levels is not None  # noqa: S101 - of categories
             codes = self.values.levels[inside]
             texts = [text.removeprefix(f"{name} = ") for text in value_texts(self.column, codes)]
-            its = f"{name} = {' or '.join(texts)}{or_missing}"
+            its = _or_missing(f"{name} {_one_of('=', 'in', texts)}", missing=missing)
             if inside.size > self.numbers - inside.size and missing == self.values.missing:
                 absent = self.values.levels[np.flatnonzero(~mask[: self.numbers])]
                 texts = [text.removeprefix(f"{name} = ") for text in value_texts(self.column, absent)]
-                its = f"{name} != {' or '.join(texts)}"
+                its = f"{name} {_one_of('!=', 'not in', texts)}"
             return Condition(name, its, levels=tuple(self.column.originals(codes).tolist()), missing=missing)
         above, at_most = self._ends(inside)
         return Condition(
             name,
-            f"{self._between(above, at_most)}{or_missing}",
+            _or_missing(self._between(above, at_most), missing=missing),
             above=above if np.isfinite(above) else None,
             at_most=at_most if np.isfinite(at_most) else None,
             missing=missing,
@@ -149,12 +149,39 @@ class ColumnCells:
         if not ends:
             return f"{name} is recorded"
         texts = writer_of(self.column)(np.array(ends), self.seen)
+        if self.column.is_plain:
+            # the text allows no value that was not proved
+            texts = [_inward(end, self.seen, up=end == above) for end in ends]
         if self.values.whole and len(ends) == 2 and at_most == above + 1.0:
             return f"{name} = {texts[1]}"
         low = f"{texts[0]} < " if np.isfinite(above) else ""
         if low and len(ends) == 1:
             return f"{name} > {texts[0]}"
         return f"{low}{name} <= {texts[-1]}"
+
+
+def _or_missing(text: str, *, missing: bool) -> str:
+    return f"({text} or missing)" if missing else text
+
+
+def _one_of(sign: str, among: str, texts: Sequence[str]) -> str:
+    return f"{sign} {texts[0]}" if len(texts) == 1 else f"{among} {{{', '.join(texts)}}}"
+
+
+def _inward(end: float, seen: Floats, *, up: bool) -> str:
+    """Write an end of an interval, no farther out, and with no value of the table beyond it inside.
+
+    ``up`` is of lower ends, which are rounded up; three digits at least.
+    """
+    exact = Decimal(end)
+    for digits in range(_FEWEST, _DIGITS + 1):
+        unit = Decimal((0, (1,), exact.adjusted() - digits + 1))
+        rounded = exact.quantize(unit, ROUND_CEILING if up else ROUND_FLOOR) if end else exact
+        low, high = sorted((end, float(rounded)))
+        if np.searchsorted(seen, low, "right") == np.searchsorted(seen, high, "right"):
+            break
+    plain = rounded.normalize()
+    return f"{plain:f}" if -_PLAIN <= plain.adjusted() < _PLAIN + _PLAIN else str(plain)
 
 
 @dataclass(frozen=True, eq=False)

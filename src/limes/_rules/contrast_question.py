@@ -208,6 +208,11 @@ def _directed(values: Box, row: Floats, rows: SignRows, directions: Mapping[Any,
     allowed = list(values)
     for name, direction in directions.items():
         for j in rows.positions((name,), row.size).tolist():
+            if rows.is_unordered(j):
+                raise InputError(
+                    f"directions names {name!r}, whose categories have no order: pass an ordered categorical "
+                    "column, or fixed="
+                )
             ahead = allowed[j] >= row[j] if direction == "up" else allowed[j] <= row[j]
             allowed[j] = allowed[j][ahead] if ahead.any() else row[j : j + 1]
     return tuple(allowed)

@@ -20,6 +20,7 @@ from limes._explainers.tables.dummies import find_dummies
 from limes._explainers.tables.laws import number_texts, value_texts
 from limes._explainers.tables.table import Table
 from limes._explanation.drawing import Card, Printable
+from limes._explanation.rules import FIXED
 from limes._explanation.wording import count, one_line
 from limes._names import text_of
 from limes.exceptions import InputError
@@ -328,7 +329,7 @@ class Domain(Printable):
     def lines(self) -> Iterator[str]:
         """Write the values of each column and the relations."""
         for j, (column, values) in enumerate(zip(self.table.columns, self.columns, strict=True)):
-            text = "as in the row" if j in self.fixed else self._values_text(j, values)
+            text = FIXED if j in self.fixed else self._values_text(j, values)
             yield f"{one_line(column.name)}: {text}"
         yield from self.relation_texts()
         for its in self.groups:

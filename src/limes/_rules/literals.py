@@ -500,6 +500,10 @@ class SignRows:
         """Return some rows of the background, (n, columns); none without one."""
         return np.zeros((0, 1 if self.width is None else self.width))
 
+    def is_unordered(self, j: int) -> bool:  # noqa: ARG002 - as that of tables
+        """Whether values of column j neither rise nor fall."""
+        return False
+
     def distances(self, rows: Floats, row: Floats) -> Floats:
         """Return how far rows (n, columns) are from a row, column by column."""
         return np.asarray(rows != row, dtype=np.float64)
@@ -654,6 +658,9 @@ class TableRows(SignRows):
 
     def background(self) -> Floats:
         return self.literals.table.matrix
+
+    def is_unordered(self, j: int) -> bool:
+        return not self.literals.table.columns[j].has_order
 
     def distances(self, rows: Floats, row: Floats) -> Floats:
         """For numbers in standard deviations of the background; of categories, and missing values, 1."""

@@ -42,7 +42,7 @@ class CoveringRule(Printable):
     rows
         Positions of the table's rows that meet the conditions.
     new_rows
-        Those that no earlier rule of the list covers.
+        Those that no earlier rule of the list covers and answers rightly.
     exceptions
         Those of ``rows`` where the model answers otherwise.
     coverage
@@ -132,7 +132,8 @@ class RuleList(Printable):
     size
         How many rows the table has.
     uncovered
-        Positions of the rows that no rule covers.
+        Positions of the rows that no rule answers rightly: those that meet none, and exceptions of all that
+        they meet.
     objective
         "certain" or "precision".
     fewest
@@ -164,7 +165,7 @@ class RuleList(Printable):
     >>> audit = limes.rules.cover(tree, X)
     >>> len(audit.rules), audit.fewest, audit.uncovered
     (2, 2, ())
-    >>> audit.holds([[1.5, 9.0]])
+    >>> audit.holds([[2.0, 6.0]])
     array([[ True, False]])
     """
 
@@ -298,7 +299,7 @@ class RuleList(Printable):
             )
         elif not self.complete:
             remarks.append("The time was spent before other rules were tried: time_limit= allows more.")
-        return [*remarks, *_named("Row without a rule", self.uncovered)]
+        return [*remarks, *_named("Row without a rule that answers it rightly", self.uncovered)]
 
 
 def _named(what: str, rows: Sequence[int]) -> list[str]:

@@ -24,6 +24,7 @@ from limes._explanation.selection import by_feature, by_size, single_row
 from limes._explanation.view import (
     account_line,
     bar_units,
+    in_differences,
     is_probability,
     meaning,
     method_line,
@@ -253,9 +254,11 @@ def letter_of(
     if sign is not None:
         check_choice("sign", sign, ("both", "+", "-"))
     one = single_row(explanation, row)
-    one = one[..., output_position(one, output)]
+    # a rule's weights are of facts that are -1 or +1, and its changes are shown
+    one = in_differences(one[..., output_position(one, output)])
     contrasts = [contrast] if isinstance(contrast, Contrast) else [*(contrast or ())]
     best = contrasts[0] if contrasts else None
+    _check_row(one, contrasts)
     its = _Prediction.of(one, _threshold(one, threshold, best))
     account = _account(one)
     order, written, levels = _written(one, its, account)
@@ -272,13 +275,26 @@ def letter_of(
             *(card.subtitle for card in cards),
             *dict.fromkeys(remark for card in cards for remark in card.remarks),
         ),
-        unit=its.unit if account is not None else "",
+        unit=its.unit,
         account=_parts(one, its, account, order, written, levels),
         about_account=_about(one, account),
         limits=(*_caveats(account), *_warnings(one, account)),
         facts=(("method", _method(one, account)), *facts),
     )
     return letter, one
+
+
+def _check_row(one: Explanation, contrasts: Sequence[Contrast]) -> None:
+    """Refuse contrasts of another row: their answer is another one, if it is of the same output."""
+    (prediction,) = one.predictions.ravel().tolist()
+    quantity = "probability" if is_probability(one) else "prediction"
+    for contrast in contrasts:
+        is_same = contrast.output == one.output_names[0] and contrast.quantity == quantity
+        if is_same and not math.isclose(contrast.prediction, prediction, rel_tol=1e-6, abs_tol=1e-9):
+            raise InputError(
+                f"the contrast is of a row whose {contrast.quantity} is {number(contrast.prediction)}, and "
+                f"the explained row has {number(prediction)}: pass the contrast of the same row and model"
+            )
 
 
 def _account(one: Explanation) -> Contributions | None:
@@ -419,7 +435,7 @@ def _written(
     if account is None:
         coefficients = one.coefficients.values.ravel()
         drawn = np.abs(coefficients * bar_units(one)[0])
-        texts = [difference(value, _SIGNIFICANT) for value in coefficients.tolist()]
+        texts = [difference(its.scale * value, _SIGNIFICANT) for value in coefficients.tolist()]
         return [j for j in by_size(drawn).tolist() if drawn[j] > 0], texts, ("", "")
     values = its.scale * account.values.ravel()
     errors = its.scale * account.standard_errors.ravel()

@@ -81,6 +81,14 @@ class TableColumn:
         categories: Any = getattr(getattr(self.template, "dtype", None), "categories", None)
         return tuple(categories.tolist()) if hasattr(categories, "get_indexer") else ()
 
+    @property
+    def has_order(self) -> bool:
+        """Whether values rise and fall: numbers, and categories with an order, also those of polars' Enum."""
+        if not self.coded:
+            return True
+        dtype: Any = getattr(self.template, "dtype", None)
+        return bool(getattr(dtype, "ordered", False)) or type(dtype).__name__ == "Enum"
+
     @cached_property
     def points(self) -> Floats:
         """Every value of a categorical column in the matrix, increasing; NaN last."""

@@ -74,7 +74,7 @@ def install() -> None:
     --------
     >>> from limes.compat import shap
     >>> shap.install()  # doctest: +SKIP
-    >>> import shap
+    >>> import shap  # doctest: +SKIP
     """
     imported = sys.modules.get("shap")
     if imported is not None and imported.__name__ != __name__ and not is_loaded_here(imported):
