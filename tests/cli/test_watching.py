@@ -139,7 +139,7 @@ def test_a_summary_needs_no_encoding(encoding, tmp_path, monkeypatch):
     stream.seek(0)
     text = stream.buffer.read().decode(encoding)
     assert "20 rows" in text
-    for part in ("β", "größe", "身高"):
+    for part in ("größe", "身高"):
         assert part in text or part.encode("ascii", "backslashreplace").decode() in text or "\\" in text
 
 
