@@ -11,6 +11,7 @@ from limes._explanation.drawing import Card, Printable
 from limes._explanation.wording import (
     cell,
     count,
+    label_text,
     number,
     one_line,
     percentages,
@@ -509,7 +510,7 @@ class Contrast(Printable):
     def _goal(self) -> str:
         """The other side, in words: "below 0.5"."""
         if self.side is None:
-            return f"of class {_label(self.to)}" if self.to else "of another class"
+            return f"of class {label_text(self.to)}" if self.to else "of another class"
         return f"{self.side} {_numbers(self)[2]}"
 
     def _gap(self) -> str:
@@ -549,13 +550,6 @@ def _rounded_down(low: float) -> str:
     return number(math.floor(low * 10.0**digits) / 10.0**digits, 3)
 
 
-def _label(label: str) -> str:
-    """Write a class: names need no quotation marks, numbers and truth values do."""
-    name = one_line(label)
-    is_name = name not in ("True", "False") and not name.removeprefix("-").replace(".", "", 1).isdigit()
-    return name if is_name else f"“{name}”"
-
-
 def _contrast_sentence(contrast: Contrast) -> str:
     if contrast.side is None:
         return _class_sentence(contrast)
@@ -573,9 +567,9 @@ def _contrast_sentence(contrast: Contrast) -> str:
 
 
 def _class_sentence(contrast: Contrast) -> str:
-    now, new = _label(contrast.label), _label(contrast.new_label)
+    now, new = label_text(contrast.label), label_text(contrast.new_label)
     if not contrast.reached:
-        to = _label(contrast.to) if contrast.to else f"another one than {now}"
+        to = label_text(contrast.to) if contrast.to else f"another one than {now}"
         return f"{_none(contrast)} the class {to}" + (f"; it is {now}." if contrast.to else ".")
     if not contrast.changes:
         return f"The class is {now} already."
@@ -601,7 +595,7 @@ def _changes_text(contrast: Contrast) -> str:
 
 def _subject(contrast: Contrast) -> str:
     name, what = one_line(contrast.output), "chance" if contrast.quantity == "probability" else "prediction"
-    return f"the {what}" + ("" if name == "output" else f" of {_label(contrast.output)}")
+    return f"the {what}" + ("" if name == "output" else f" of {label_text(contrast.output)}")
 
 
 def _numbers(contrast: Contrast) -> tuple[str, ...]:

@@ -266,13 +266,20 @@ def rule_text(
 
     texts = [f"{'-' if weight < 0 else '+'} {written(weight)}{fact}" for weight, fact in terms]
     first = texts[0][2:] if texts[0].startswith("+") else f"-{texts[0][2:]}"
-    return f"{' '.join([first, *texts[1:]])}  ->  {one_line(name)} = {number(prediction)}"
+    return f"{' '.join([first, *texts[1:]])}  ->  {label_text(name)} = {number(prediction)}"
+
+
+def label_text(label: str) -> str:
+    """Write a class or an output: names need no quotation marks, numbers and truth values do."""
+    name = one_line(label)
+    is_name = name not in ("True", "False") and not name.removeprefix("-").replace(".", "", 1).isdigit()
+    return name if is_name else f"“{name}”"
 
 
 def holding_text(facts: Sequence[str], name: str, claim: str) -> str:
     """Write a rule that holds: its facts, and what then holds of the answer."""
     conditions = " and ".join(f"[{one_line(fact)}]" for fact in facts) or "always"
-    return f"{conditions}  ->  {one_line(name)} {claim}"
+    return f"{conditions}  ->  {label_text(name)} {claim}"
 
 
 def _decimals(value: float, significant: int) -> int:
