@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from time import perf_counter
@@ -25,6 +24,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from xgboost import XGBClassifier
 
 import limes
+from benchmarks.certain.run import Case
 from benchmarks.progress import say
 from benchmarks.speed.run import machine
 
@@ -44,17 +44,6 @@ MODELS = {
 OBJECTIVES = ("certain", "precision")
 
 
-@dataclass
-class AuditCase:
-    """A fitted model, the table that it was fitted to, and rows to cover."""
-
-    table: str
-    name: str
-    model: Any
-    background: pd.DataFrame
-    rows: pd.DataFrame
-
-
 def measure(cases: str = "") -> dict[str, Any]:
     """A line a model and objective."""
     lines = []
@@ -71,7 +60,7 @@ def measure(cases: str = "") -> dict[str, Any]:
     }
 
 
-def _cases(wanted: str) -> Iterator[AuditCase]:
+def _cases(wanted: str) -> Iterator[Case]:
     for (table, of_target), (name, model) in product(TABLES.items(), MODELS.items()):
         if wanted not in table:
             continue
@@ -85,10 +74,10 @@ def _cases(wanted: str) -> Iterator[AuditCase]:
         rest = StandardScaler() if name == "logistic" else "passthrough"
         fitted = make_pipeline(make_column_transformer((encoder, texts), remainder=rest), model())
         fitted.fit(x.iloc[train], y[train])
-        yield AuditCase(table, name, fitted, x.iloc[train], x.iloc[test])
+        yield Case(table, name, fitted, x.iloc[train], x.iloc[test])
 
 
-def _measured(case: AuditCase, objective: str) -> dict[str, Any]:
+def _measured(case: Case, objective: str) -> dict[str, Any]:
     domain = limes.Domain.fit(case.background, orders=[], one_hot=[])
     began = perf_counter()
     audit = limes.rules.cover(
@@ -121,7 +110,7 @@ def _measured(case: AuditCase, objective: str) -> dict[str, Any]:
     }
 
 
-def _other_answers(case: AuditCase, rule: Any, domain: Any, rng: np.random.Generator) -> float:
+def _other_answers(case: Case, rule: Any, domain: Any, rng: np.random.Generator) -> float:
     """The share of another class among rows drawn in a rule: from the domain if it is certain."""
     columns = {}
     for j, name in enumerate(case.rows):

@@ -472,3 +472,16 @@ def test_long_texts_of_a_read_model_have_exact_words():
 def test_the_choice_of_levels_is_a_choice():
     with pytest.raises(InputError, match="hierarchy='always' is not one of"):
         limes.TextExplainer(_marks, hierarchy="always")
+
+
+@pytest.mark.parametrize("is_transformed", [False, True])
+def test_a_long_text_of_a_model_that_is_not_fitted_is_an_error_of_the_model(is_transformed):
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    vectorizer = CountVectorizer()
+    if is_transformed:
+        vectorizer.fit([_long_text()])
+    with pytest.raises(ModelError, match="NotFittedError"):
+        limes.TextExplainer(make_pipeline(vectorizer, LogisticRegression()))(_long_text())

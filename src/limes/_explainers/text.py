@@ -30,6 +30,7 @@ from limes._explanation.wording import number
 from limes._warnings import sentence
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError, ReadMismatchError
+from limes.models._calling.border import FAILURES
 from limes.models._calling.caller import ModelCaller, names_of_answers
 from limes.models._calling.hugging_face import Estimator, adapted
 from limes.models._calling.outputs import (
@@ -296,6 +297,8 @@ class TextExplainer(MaskedExplainer[Document]):
             text_form(words, self._text_model.steps[words.steps :], self._text_model.head, output.method)
         except CannotRead:
             return False
+        except FAILURES:  # of a model that is not fitted, which is reported when the model is bound
+            return True
         return True
 
     def _asked_units(self, item: Document, units: Any, model: BoundInput) -> tuple[Predict, Words]:
