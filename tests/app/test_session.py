@@ -161,10 +161,7 @@ def test_a_model_of_several_numbers_has_rules_by_position(patients_case):
     row = case.desk.row(3)
     assert len(case.desk.table()["outputs"]) == 2
     assert case.desk.explain(row["values"], 1)["lines"][0]["error"].startswith("±")
-    assert (
-        "output" in case.desk.rule(row["values"], 1)["rule"]
-        or "1 =" in case.desk.rule(row["values"], 1)["rule"]
-    )
+    assert "->  “1” = " in case.desk.rule(row["values"], 1)["rule"]
 
 
 def test_a_model_that_fails_is_named(patients_case):
