@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from sklearn.linear_model import Lasso
+from sklearn.linear_model import Lasso, Ridge
 from threadpoolctl import threadpool_limits
 
 import limes
-from internals import LevelWords, Tolerance, account_of, lasso, set_control
+from internals import LevelWords, Tolerance, account_of, lasso, ridge, set_control
 
 ENDS = np.array([[0.0], [1.0]])
 
@@ -209,6 +209,79 @@ def test_few_sets_that_a_model_explains_do_not_show_all(calls):
     assert np.mean(inside) >= 0.93
 
 
+def _steep(d: int, products: Any = ()) -> Any:
+    """A game with another answer where nothing is shown, with exact contributions: no g explains its sum."""
+    slopes = np.random.default_rng(d).normal(size=d) * 0.2
+    exact = slopes - 3.0 / d
+    for columns in products:
+        exact[list(columns)] += 2.0 / len(columns)
+
+    def f(z: Any) -> Any:
+        shown = np.asarray(z) > 0
+        parts = sum(2.0 * shown[:, list(columns)].all(axis=1) for columns in products)
+        return (z @ slopes + parts + 3.0 * ~shown.any(axis=1))[:, None]
+
+    return f, exact
+
+
+def test_a_known_sum_makes_no_errors_that_sets_exclude():
+    f, exact = _steep(20, [(0, 1, 2), (3, 4, 5), (6, 7, 8)])
+    inside, sizes = [], []
+    for seed in range(10):
+        its = account(f, 20, 1000, seed)
+        inside.append(np.abs(its.values[:, 0] - exact) <= 1.96 * its.errors[:, 0])
+        sizes.append(its.errors.max())
+        np.testing.assert_allclose(its.values.sum(), exact.sum(), rtol=1e-12)
+    assert np.mean(inside) >= 0.93
+    assert max(sizes) < 0.1  # a share of the sum by chance would be 3 / sqrt(20) = 0.67
+
+
+def test_errors_of_groups_fall_with_the_calls():
+    """Sets of groups were as many as units at most, however many calls there were."""
+    groups = np.repeat(np.arange(16), 4)
+    of_groups, exact = _steep(16, [(0, 1, 2), (3, 4, 5), (6, 7, 8)])
+    of_words, _ = _steep(64)
+
+    def f(z: Any) -> Any:  # a group is shown as far as its units are
+        whole = np.stack([z[:, groups == g].all(axis=1) for g in range(16)], axis=1)
+        return of_groups(whole * 1.0) + 0.1 * (of_words(z) - 3.0 * ~z.any(axis=1)[:, None])
+
+    slopes = np.random.default_rng(64).normal(size=64) * 0.02
+    exact = exact + np.array([slopes[groups == g].sum() for g in range(16)])
+    errors = {}
+    for calls in (1000, 4000):
+        inside, far = [], []
+        for seed in range(5):
+            its = account(f, 64, calls, seed, groups)
+            inside.append(np.abs(its.of_groups[:, 0] - exact) <= 1.96 * its.group_errors[:, 0])
+            far.append(its.group_errors.mean())
+        assert np.mean(inside) >= 0.93
+        errors[calls] = np.mean(far)
+    assert errors[4000] < 0.6 * errors[1000]
+
+
+def test_the_ridge_is_the_ridge():
+    rng = np.random.default_rng(0)
+    for n, p in ((60, 12), (12, 60)):
+        x, weights = rng.normal(size=(n, p)), rng.uniform(0.2, 1.0, n)
+        y = x[:, :3] @ np.array([1.0, -2.0, 0.5]) + rng.normal(size=n)
+        coef, level = ridge(x, y[:, None], weights)
+        fits = [
+            Ridge(alpha=alpha).fit(x, y, sample_weight=weights) for alpha in np.geomspace(1e-4, 1e3, 29)
+        ]
+        far = [np.abs(fit.coef_ - coef[:, 0]).max() + abs(fit.intercept_ - level[0]) for fit in fits]
+        assert min(far) < 1e-9
+        # Gaussian coefficients of variance s² / penalty and noise of s²: s² has its largest likelihood
+        scores = []
+        for alpha in np.geomspace(1e-4, 1e3, 29):
+            centred = np.sqrt(weights)[:, None] * (x - np.average(x, axis=0, weights=weights))
+            target = np.sqrt(weights) * (y - np.average(y, weights=weights))
+            covariance = centred @ centred.T / alpha + np.eye(n)
+            s2 = target @ np.linalg.solve(covariance, target) / n
+            scores.append(n * np.log(s2) + np.linalg.slogdet(covariance)[1])
+        assert np.argmin(far) == np.argmin(scores)
+
+
 def test_sets_are_no_more_than_an_accuracy_takes():
     f, exact = _games(24, 0)[0]
     few, many = (_accurate(f, 4096, size) for size in (0.1, 0.001))
@@ -252,7 +325,7 @@ def test_a_unit_that_adds_nothing_has_nothing_of_its_groups():
 # -- features of one level -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("calls", [16, 32, 48])
+@pytest.mark.parametrize("calls", [16, 32, 48, 100])
 def test_words_have_intervals_from_few_calls(calls):
     words = [f"w{j}" for j in range(20)]
     inside = []

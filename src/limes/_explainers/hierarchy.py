@@ -6,10 +6,11 @@ shown, s = d - r hidden, and sets that are uniform given their size (``designs/_
     φ_j = mean + Σ_s within_s E[(z_j - r/d) f | s],    within_s = d / (r s),    Σ_j φ_j = f(all) - f(none).
 
 Sets have sizes of a law q, a quarter of it ∝ 1 / (r s), where all have the same weight below, the rest even,
-or, of words, which are many, ∝ (r s)²: there sets say most about a sum. Where sets are fewer than units, the
-quarter is left out. Sets are independent: of a sum a set and its complement say the same. A readable model g
-of f (``set_controls.py``), fitted to all parts of the sets but one, has exact contributions γ_j, and that
-part estimates the rest without bias; of all parts in turn
+or, of words, which are many, ∝ (r s)^a: a is 2 where sets are few, since these say most about sums, and nears
+0 where there are many a word. Where sets are fewer than units, the quarter is left out. Sets are independent:
+of a sum a set and its complement say the same. A readable model g of f (``set_controls.py``), fitted to all
+parts of the sets but one, has exact contributions γ_j, and that part estimates the rest without bias; of all
+parts in turn
 
     ρ_j = (1/n) Σ_i within_s / q_s (z_ij - r_i/d) (f_i - g_i),           with variance σ_j².
 
@@ -22,9 +23,9 @@ and 0 where chance explains ρ; for it each quarter has its own ρ, which does n
 is mostly in the units with the largest γ, as the product of three that no pair explains: the eight leading
 ones have their own τ², where sets are more than units. The error is at most λ_j σ_j + (1 - λ_j) τ. There τ²
 is estimated among units of like size, and its own error is added: intervals cover among units that look alike
-by the answers, not for one that is known to be large. What all together miss f(all) - f(none) by is shared by
-the units; the error of their sum is known thereby, and where it is larger than their errors explain, these
-are larger.
+by the answers, not for one that is known to be large. What all γ together miss f(all) - f(none) by, M, is
+shared by the units, exactly where no ρ is shrunk, since all ρ add up to 0. Of one that is, M²/d is the
+variance of what it may lack beside, as far as ρ_j leaves that open: (1 - λ_j)² / (d / M² + 1 / σ_j²).
 
 Groups of units have sums of contributions, with errors of the same kind, from sums of ρ, if no set shows or
 hides a group as a whole, as of rectangles. Sentences have a share of the sets for themselves: they are the
@@ -84,12 +85,18 @@ _LEAST_SETS, _LEAST_CALLS = 2, 6
 _ALIKE, _FEWEST_SHRUNK, _LEADING = 5, 8, 8
 # Singular value of the shares of units in groups without which sums of groups determine no units
 _TOLD_APART = 0.1
-# Sets of groups: the number a group, and at least this share of all sets; all of them up to the last share
-_SETS_A_GROUP, _LEAST_GROUPED, _ALL_GROUPED = 3, 0.2, 1 / 2
+# Sets of groups: the number a group, and at least this share of all sets, which is larger where sets are many
+# more than units; all of them up to the last share
+_SETS_A_GROUP, _LEAST_GROUPED, _ALL_GROUPED = 3, (0.2, 0.4), 1 / 2
 # Sets that are drawn before errors are looked at for the first time
 _FIRST_STAGE = 512
 # Sets from which the R² of a read form follows
 _SIMULATED = 4096
+# Sets a unit above which sizes of sets are spread evenly
+_SETS_A_UNIT = 4.0
+# Sets a feature with which least squares are as accurate, and those by a process, which knows networks
+_SQUARES, _WITH_PROCESS = 8, 4
+_TINY = np.finfo(np.float64).tiny
 # Features of which every subset is asked about, where the budget allows
 _ENUMERATED = 12
 
@@ -348,10 +355,10 @@ def _sets_of_groups(units: Partition, calls: int, *, is_function: bool) -> tuple
     if units.whole_groups is None or calls < 2 * _LEAST_SETS:
         return 0, False
     d, groups = map(int, units.shares.shape)
-    wanted = max(_SETS_A_GROUP * groups, int(_LEAST_GROUPED * calls))
     # where units are many more than sets, little is known of them but their sums
-    most = int(calls * d / (d + calls))
-    drawn = min(max(_LEAST_SETS, min(wanted, most)), calls - _LEAST_SETS)
+    few = min(_SETS_A_GROUP * groups, int(calls * d / (d + calls)))
+    least = int(_LEAST_GROUPED[calls >= _SETS_A_UNIT * d] * calls)
+    drawn = min(max(_LEAST_SETS, few, least), calls - _LEAST_SETS)
     every = (1 << groups) - 2 if groups <= _ENUMERATED else calls
     if is_function and every <= max(drawn, int(_ALL_GROUPED * calls)):
         return every, True
@@ -456,7 +463,8 @@ def _sets(
     """
     hidden = np.arange(1.0, d)
     pairs = hidden * (d - hidden)
-    most, few = pairs**power, 1.0 / pairs
+    # sums say most of all units together; the more sets there are, the more is known of each by itself
+    most, few = pairs ** (power / (1.0 + (count / (_SETS_A_UNIT * d)) ** 2)), 1.0 / pairs
     # nearly all or nearly none shown say little where sets are fewer than units
     flat = _FLAT * float(np.clip(2.0 * count / d - 1.0, 0.0, 1.0))
     law = (1.0 - flat) * most / most.sum() + flat * few / few.sum()
@@ -508,8 +516,9 @@ class _Estimate:
     pairs: tuple[tuple[Pair, ...], ...]
     influence: Floats  # (n, d)
     rest: Floats  # (n, k)
+    variance: Floats  # σ², (d, k)
     share: Floats  # λ, (d, k)
-    missed: Floats  # what was shared so that values add up, (k,)
+    missed: Floats  # by all γ together, (k,)
     unlike: Floats  # the mean square that the rest of one more set may have, (k,)
 
     @classmethod
@@ -522,30 +531,33 @@ class _Estimate:
         if len(its.z) > len(rho) >= _FEWEST_SHRUNK:
             share = np.maximum(share, _shares_of_leading(control.gamma, rho, variance))
         values = control.gamma + share * rho
-        missed = whole - none - values.sum(axis=0)
-        values = values + missed / len(values)
+        values = values + (whole - none - values.sum(axis=0)) / len(values)
+        missed = whole - none - control.gamma.sum(axis=0)
         unlike = np.concatenate([its.earlier_f[:2], its.f]).var(axis=0)
-        return cls(values, control.pairs, influence, control.rest, share, missed, unlike)
+        return cls(values, control.pairs, influence, control.rest, variance, share, missed, unlike)
 
     def errors(self, parts: Floats | None = None) -> Floats:
         """Errors (d, k) of values, or of sums of them, (g, k), by parts (d, g)."""
-        each = self._errors(np.eye(len(self.values)))
-        # the error of the sum of all is known: where it is larger than what all errors explain, each may have
-        # its part of it
-        unexplained = np.maximum(self.missed**2 - (each**2).sum(axis=0), 0.0) / len(each)
-        if parts is None:
-            return np.asarray(np.sqrt(each**2 + unexplained))
-        squares = (parts**2).sum(axis=0)[:, None]
-        return np.asarray(np.sqrt(self._errors(parts) ** 2 + squares * unexplained))
+        d = len(self.values)
+        parts = np.eye(d) if parts is None else parts
+        # the sum of all that g lacks is known, and not whose it is: of one unit a d-th of its square, in so
+        # far as ρ leaves that open
+        of_sum, noise = self.missed**2 / d, self.variance + self._of_one_more(np.eye(d))
+        shrunk = (1.0 - self.share) ** 2 * of_sum * noise / np.maximum(of_sum + noise, _TINY)
+        squares = self._squares(parts) + self._of_one_more(parts) + (parts**2).T @ shrunk
+        return np.asarray(np.sqrt(squares))
 
-    def _errors(self, parts: Floats) -> Floats:
+    def _squares(self, parts: Floats) -> Floats:
         sums, errors = parts.T @ self.values, np.empty((parts.shape[1], self.values.shape[1]))
         for k in range(sums.shape[1]):
             rest, share = self.rest[:, k : k + 1], self.share[:, k : k + 1]
             errors[:, k] = _errors(sums[:, k], parts, self.influence, rest, share)
-        # a set that was not drawn may be one that g does not explain
-        one_more = ((self.influence @ parts) ** 2).mean(axis=0)[:, None] * self.unlike / len(self.rest) ** 2
-        return np.asarray(np.sqrt(errors**2 + one_more))
+        return errors**2
+
+    def _of_one_more(self, parts: Floats) -> Floats:
+        """Squares of errors by a set that was not drawn, which may be one that g does not explain."""
+        of_sets = ((self.influence @ parts) ** 2).mean(axis=0)
+        return np.asarray(of_sets[:, None] * self.unlike / len(self.rest) ** 2)
 
 
 class _Game(NamedTuple):
@@ -607,7 +619,7 @@ def _spread(shares: Floats, squares: Floats) -> Floats:
 
     A unit that is known to add nothing has nothing of it.
     """
-    weighted = (squares + 1e-12 * max(float(squares.max()), np.finfo(np.float64).tiny))[:, None] * shares
+    weighted = (squares + 1e-12 * max(float(squares.max()), _TINY))[:, None] * shares
     return np.asarray(np.linalg.lstsq(shares.T @ weighted, weighted.T, rcond=None)[0].T, dtype=np.float64)
 
 
@@ -640,11 +652,11 @@ class FewSets:
         numbers = (none[0], its.values, its.errors(), unknown, unknown, self.tally.rows, zero)
         return RowContributions(*(np.asarray(number)[None] for number in numbers))
 
-    @property
-    def is_best(self) -> bool:
-        """Whether least squares have too few sets, and these show a variance."""
+    def is_best(self, *, has_process: bool) -> bool:
+        """Whether sets show a variance, and are too few for least squares, or for these by a process."""
         shown, d = self.z.sum(axis=1), self.z.shape[1]
-        return d > 1 and len(self.z) < USUAL and int(((shown > 0) & (shown < d)).sum()) >= _LEAST_SETS
+        enough = max(USUAL, (_WITH_PROCESS if has_process else _SQUARES) * d)
+        return d > 1 and len(self.z) < enough and int(((shown > 0) & (shown < d)).sum()) >= _LEAST_SETS
 
 
 def _with_sums(values: Floats, sums: Floats, shares: Floats, spread: Floats) -> Floats:
@@ -676,7 +688,7 @@ def _shares_of_rest(means: Floats, variances: Floats, variance: Floats) -> Float
     # two standard errors of the mean where the rest is noise alone
     most = 1.0 + 2.0 * np.sqrt(2.0 / (len(means) * len(variance)))
     between = _variance_between(means, variances, most)
-    return np.asarray(between / np.maximum(between + variance, np.finfo(np.float64).tiny))
+    return np.asarray(between / np.maximum(between + variance, _TINY))
 
 
 def _shares_of_leading(gamma: Floats, rho: Floats, variance: Floats) -> Floats:
@@ -688,19 +700,16 @@ def _shares_of_leading(gamma: Floats, rho: Floats, variance: Floats) -> Floats:
     means, variances = (np.take_along_axis(its, leading, axis=0) for its in (rho, variance))
     between = _variance_between(means[None], variances[None], 1.0)
     share = np.zeros(gamma.shape)
-    np.put_along_axis(
-        share, leading, between / np.maximum(between + variances, np.finfo(np.float64).tiny), axis=0
-    )
+    np.put_along_axis(share, leading, between / np.maximum(between + variances, _TINY), axis=0)
     return share
 
 
 def _variance_between(means: Floats, variances: Floats, most: float) -> Floats:
     """τ² (k,) with which means (parts, d, k) have squares of ``most`` times their variance."""
-    tiny = np.finfo(np.float64).tiny
     low, high = np.zeros(means.shape[2]), (means**2).sum(axis=(0, 1))
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        is_more = (means**2 / np.maximum(middle + variances, tiny)).mean(axis=(0, 1)) > most
+        is_more = (means**2 / np.maximum(middle + variances, _TINY)).mean(axis=(0, 1)) > most
         low, high = np.where(is_more, middle, low), np.where(is_more, high, middle)
     return low
 

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -97,6 +97,11 @@ class _Training:
     def thinned(self, most: int) -> tuple[Floats, Floats]:
         some = evenly_spread(len(self.rows), most)
         return self.rows[some], self.answers[some]
+
+    @cached_property
+    def lassos(self) -> tuple[Floats, Floats]:
+        rows, answers = self.thinned(_MOST_FITTED)
+        return lasso(rows @ self.nodes, answers)
 
 
 class FittedModel(NamedTuple):
@@ -200,9 +205,9 @@ def _combined(fits: dict[str, list[_Fits]], part: Ints, f: Floats, other: Fitted
     for o in range(f.shape[1]):
         share = _convex(np.stack([its[:, o] for its in predicted], axis=1), f[:, o])
         if other is not None:
-            left = ((f[:, o] - other.answers[:, o]) ** 2).sum()
+            remaining = ((f[:, o] - other.answers[:, o]) ** 2).sum()
             # several models may answer alike to few sets: the one of other sets has seen more of them
-            if left <= _AS_GOOD * ((f[:, o] - f[:, o].mean()) ** 2).sum():
+            if remaining <= _AS_GOOD * ((f[:, o] - f[:, o].mean()) ** 2).sum():
                 share = np.eye(len(predicted))[-1]
         if len(at_others):
             at_others[:, o] = sum(s * its[:, o] for s, its in zip(share, beside, strict=True))
@@ -252,17 +257,22 @@ def ridge(x: Floats, y: Floats, weights: Floats | None = None) -> tuple[Floats, 
     n, weights = len(x), np.ones(len(x)) if weights is None else weights[some]
     center, level = (np.average(its, axis=0, weights=weights) for its in (x, y))
     root = np.sqrt(weights)[:, None]
-    left, sizes, right = np.linalg.svd(root * (x - center), full_matrices=False)
-    squares, target = sizes**2, left.T @ (root * (y - level))
-    total = np.maximum((weights[:, None] * (y - level) ** 2).sum(axis=0), _TINY)
-    rest = np.maximum(total - (target**2).sum(axis=0), 0.0)
+    x, y = root * (x - center), root * (y - level)
+    # of the smaller of both products: several times faster than singular values of x
+    is_tall = n >= x.shape[1]
+    squares, axes = np.linalg.eigh(x.T @ x if is_tall else x @ x.T)
+    squares = np.maximum(squares, 0.0)
+    target = axes.T @ (x.T @ y if is_tall else y)
+    projected = target**2 if is_tall else squares[:, None] * target**2
+    total = np.maximum((y**2).sum(axis=0), _TINY)
     scores = []
     for penalty in _PENALTIES:
-        fit = (target**2 / (squares + penalty)[:, None]).sum(axis=0) + rest / penalty
+        fit = (total - (projected / (squares + penalty)[:, None]).sum(axis=0)) / penalty
         logs = np.log(squares + penalty).sum() + (n - squares.size) * np.log(penalty)
         scores.append(n * np.log(np.maximum(fit, _TINY)) + logs)
     penalties = _PENALTIES[np.argmin(scores, axis=0)]
-    coef = right.T @ (sizes[:, None] * target / (squares[:, None] + penalties))
+    coef = axes @ (target / (squares[:, None] + penalties))
+    coef = coef if is_tall else x.T @ coef
     return coef, level - center @ coef
 
 
@@ -339,8 +349,7 @@ def _likeliest(spectra: Mapping[float, tuple[Floats, Floats]], y: Floats) -> lis
 
 
 def _lassos(its: _Training) -> _Fits:
-    rows, answers = its.thinned(_MOST_FITTED)
-    coef, level = lasso(rows @ its.nodes, answers)
+    coef, level = its.lassos
     units = its.nodes @ coef  # (a, d, k)
     return _Fits(units, level[:, None] + its.held @ units)
 
@@ -348,7 +357,7 @@ def _lassos(its: _Training) -> _Fits:
 def _lassos_with_pairs(its: _Training) -> _Fits:
     rows, answers = its.thinned(_MOST_FITTED)
     x, p = rows @ its.nodes, its.nodes.shape[1]
-    first, _ = lasso(x, answers)
+    first, _ = its.lassos
     sizes = np.abs(its.nodes @ first[len(_SHARES) // 2 : len(_SHARES)]).sum(axis=0)
     gammas, predictions, pairs = [], [], []
     for k in range(answers.shape[1]):
