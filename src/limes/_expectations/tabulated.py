@@ -201,22 +201,22 @@ class WaveBundle:
 
 @dataclass(frozen=True, eq=False)
 class PlaneWaves:
-    """e^{level(x) - offset + i (t₁ a(x) + t₂ b(x))} at N nodes (t₁, t₂) of a grid, where a law is."""
+    """e^{level(x) - offset + z₁ a(x) + z₂ b(x)} at N nodes (z₁, z₂) of a grid, where a law is."""
 
     function: Function  # m functions
     loading: Floats  # (m, 3): level, a and b as sums of these
-    heights: tuple[Floats, Floats]  # t₁ and t₂, (K₁,) and (K₂,)
-    first: Ints  # (N,), positions of each node's heights
+    exponents: tuple[Complexes, Complexes]  # z₁ and z₂, (K₁,) and (K₂,)
+    first: Ints  # (N,), positions of each node's exponents
     second: Ints
     offset: float | Floats  # approximately the largest level; or one of each x
 
     def __call__(self, x: Floats) -> Complexes:
-        along, across = self._factors(x, *self.heights)
+        along, across = self._factors(x, *self.exponents)
         return np.asarray(along[self.first] * across[self.second])
 
     def lines(self, x: Floats) -> Complexes:
         """The same, a line for each x: (n, N)."""
-        along, across = (np.ascontiguousarray(factor.T) for factor in self._factors(x, *self.heights))
+        along, across = (np.ascontiguousarray(factor.T) for factor in self._factors(x, *self.exponents))
         return np.asarray(np.take(along, self.first, axis=1) * np.take(across, self.second, axis=1))
 
     def integrate(self, density: Density) -> Complexes:
@@ -234,19 +234,23 @@ class PlaneWaves:
         return np.stack(sums, axis=1)
 
     def _sums(self, x: Floats, weight: Floats) -> Complexes:
-        along, across = self._factors(x, *self.heights)
+        along, across = self._factors(x, *self.exponents)
         return np.asarray(((along * weight) @ across.T)[self.first, self.second])
 
-    def _factors(self, x: Floats, first: Floats, second: Floats) -> tuple[Complexes, Complexes]:
+    def _factors(self, x: Floats, first: Complexes, second: Complexes) -> tuple[Complexes, Complexes]:
         """The waves of a, with the level, and those of b, (K₁, n) and (K₂, n)."""
         level, a, b = self.loading.T @ self.function(x)
-        along = np.exp(1j * np.multiply.outer(first, a) + (level - self.offset))
-        return along, np.exp(1j * np.multiply.outer(second, b))
+        along = np.exp(np.multiply.outer(first, a) + (level - self.offset))
+        return along, np.exp(np.multiply.outer(second, b))
 
     def fastest(self, x: Floats) -> Floats:
-        """The waves at the corners of the hexagon that the nodes fill, as real functions."""
-        high = self.heights[0].max()
-        along, across = self._factors(x, np.array([high, high, 0.0]), np.array([0.0, -high, high]))
+        """The waves at the corners of the hexagons that nodes and powers fill, as real functions."""
+        high, steep = self.exponents[0].imag.max(), self.exponents[0].real.max()
+        first, second = np.array([1j * high, 1j * high, 0.0]), np.array([0.0, -1j * high, 1j * high])
+        if steep:
+            first = np.append(first, [steep, -steep, 0.0, 0.0, steep, -steep])
+            second = np.append(second, [0.0, 0.0, steep, -steep, -steep, steep])
+        along, across = self._factors(x, first, second)
         waves = along * across
         return np.concatenate([waves.real, waves.imag]) + _TINY
 
@@ -356,6 +360,10 @@ class Numbers(NamedTuple):
 
     means: Floats
     contrasts: Floats
+
+    @property
+    def nbytes(self) -> int:
+        return self.means.nbytes + self.contrasts.nbytes
 
     @classmethod
     def of(cls, means: Complexes, contrasts: Complexes, offsets: Floats) -> Numbers:  # noqa: ARG003
