@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from threading import Lock
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,7 +52,7 @@ from limes.models.forms._planes import (
     plane_sum,
 )
 
-# Rules that a background keeps
+# Sums of exponentials whose tables a background keeps
 _MOST_RULES = 128
 # Periods of rows whose values may be kept are rounded up to this part of an octave
 _STEPS = 4
@@ -70,8 +70,6 @@ _MOST_WORK, _MOST_NUMBERS = 1_000_000, 8_000_000
 _LARGEST, _USUAL_NODES = 16_000_000, 10_000
 # Complex numbers of a table of nodes and values
 _BLOCK = 4_000_000
-
-T = TypeVar("T", float, Floats)
 
 
 class SoftmaxExpectation(TabulatedExpectation["_Classes"]):
@@ -229,8 +227,8 @@ class _Classes:
 
     def _grids(self, levels: Floats) -> _Grids:
         """The nodes of each class by the sum of each."""
-        shape = len(levels), CLASSES, CLASSES
-        return _Grids(*(np.broadcast_to(each, shape) for each in self._all_grids))
+        shape, (orders, periods) = (len(levels), CLASSES, CLASSES), self._all_grids
+        return _Grids(np.broadcast_to(orders, shape), np.broadcast_to(periods, shape))
 
     @cached_property
     def _all_grids(self) -> _Grids:
@@ -243,7 +241,7 @@ class _Classes:
             for log, ratio in self.logs:
                 reach = reach + (log[:, copies] - log[:, [tilt]]).max(axis=0)
                 beyond = np.maximum(beyond, ratio[:, copies].max(axis=0))
-            wanted[0, c, r, o] = _wanted(float((reach + beyond).max()), ORDERS[o])
+            wanted[0, c, r, o] = _wanted((reach + beyond).max(), ORDERS[o])
         steepest = np.abs(_EDGES @ self.margins) + self.extents.sum(axis=0)
         return _Grids.least(wanted, self._longest, steepest.max()[None])
 
@@ -316,7 +314,7 @@ class _KeptClasses(_Classes):
             periods = np.maximum(_wanted(by_point, ORDERS[o]), 1.0)
             wanted[:, c, r, o] = np.exp2(np.ceil(_STEPS * np.log2(periods)) / _STEPS)
         grids = _Grids.least(wanted, self._longest, self._steepest)
-        return _Grids(*(each[self.point] for each in grids))
+        return _Grids(grids.orders[self.point], grids.periods[self.point])
 
     def rule(self, c: int, r: int, order: int, period: float) -> _Rule:
         return self._drawn.rule(c, r, order, period)
@@ -349,10 +347,10 @@ def _copies(c: int, r: int, order: int) -> Ints:
     return np.array([_position(tilt + sign * order * edge) for edge in edges for sign in (1.0, -1.0)])
 
 
-def _wanted(reach: T, order: int) -> T:
+def _wanted(reach: Floats, order: int) -> Floats:
     """Return the P at which copies are negligible, given the logarithm of their largest exponential."""
     vertices = 2 * (CLASSES - 1 + (order > 1))
-    return (_DIGITS + np.log(vertices * copies_of(order)) + reach) / order
+    return np.asarray((_DIGITS + np.log(vertices * copies_of(order)) + reach) / order)
 
 
 class _Rule:
@@ -412,7 +410,13 @@ class _Rule:
         columns = WideColumns.of([alone], fastest, most=0)
         if columns is None:
             return None
-        [table] = columns.tables([NodeGroup(z)], lambda means, contrasts, _: (means, contrasts[:, 0]))
+
+        def lines(value: Floats) -> Complexes:
+            along = np.exp(np.multiply.outer(value, level + nodes.exponents[0] * a))
+            across = np.exp(np.multiply.outer(value, nodes.exponents[1] * b))
+            return np.asarray(np.take(along, nodes.first, axis=1) * np.take(across, nodes.second, axis=1))
+
+        [table] = columns.tables([NodeGroup(z)], lambda means, contrasts, _: (means, contrasts[:, 0]), lines)
         # all relative to the origin
         scale = np.exp(table.offsets - table.offsets[0])
         means, contrasts = (numbers * scale for numbers in table.patterns)

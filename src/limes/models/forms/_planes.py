@@ -143,7 +143,7 @@ def _heights(period: float) -> Floats:
 
 def _lines(period: float, order: int) -> list[tuple[Complexes, Complexes, Complexes, Floats]]:
     """The same of sums of one frequency, times a power."""
-    z, parts = 1j * _heights(period), []
+    z, parts = np.asarray(1j * _heights(period), dtype=np.complex128), []
     for j in range(order):
         sign, level = (-1.0) ** j, np.full(z.size, complex(j))
         weights = sign * _sum(j, period) * _powers(z, j, period)
