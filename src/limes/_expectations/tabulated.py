@@ -21,7 +21,7 @@ from limes._expectations.moments import Moments, ProductExpectation, concatenate
 from limes._functions import Density, Function, is_line, texture
 from limes._kernels import add_kept_products, add_node_products
 from limes._threads import LRUCache
-from limes.designs._column import Column, RangedColumn
+from limes.designs._column import Column, IndicatorColumn, RangedColumn
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._marginals import Marginal
 from limes.designs._product import CellRows, KeptRows, ProductFamily, Rows
@@ -304,6 +304,8 @@ class ColumnTerm:
     column: RangedColumn
     lower: Floats  # (K,), ranges of the sums
     upper: Floats
+    # what was integrated, by the law and the exponentials: bandwidths change the weights of cells alone
+    integrals: LRUCache[Any, tuple[Any, Floats]] | None = None
 
     @property
     def places(self) -> Ints:
@@ -330,7 +332,15 @@ class ColumnTerm:
 
     def functionals(self, groups: Sequence[NodeGroup]) -> tuple[Complexes, Complexes, Floats]:
         """Mean and contrast of e^{zf - offset}, (V, N), and offsets (N,); a margin has a group of nodes."""
-        return *self.tabulate(self.waves(groups)), self.offsets(groups)
+        column, integrals, waves = self.column, self.integrals, self.waves(groups)
+        if integrals is None or not isinstance(column, IndicatorColumn) or not column.by_means_in_cells:
+            return *self.tabulate(waves), self.offsets(groups)
+        law = column.marginal
+        nodes = tuple((group.nodes.tobytes(), group.equidistant) for group in groups)
+        # the law is kept beside its integrals, so that no other one has its number
+        key = self.place, id(law), self.loading.tobytes(), nodes
+        _, means = integrals.get(key, lambda: (law, law.expect(waves)), lambda each: each[1].nbytes)
+        return *checked_functionals(self.place, column, column.basis_of_cells(means)), self.offsets(groups)
 
     def tabulate(self, function: Function) -> tuple[Complexes, Complexes]:
         return finite_functionals(self.place, self.column, function)
@@ -459,7 +469,11 @@ class NodeProducts:
 
 def finite_functionals(place: int, column: Column, function: Function) -> tuple[Complexes, Complexes]:
     """Mean and contrast of N functions under every law, (V, N) each; raise if one is not finite there."""
-    basis = column.basis(function)
+    return checked_functionals(place, column, column.basis(function))
+
+
+def checked_functionals(place: int, column: Column, basis: Any) -> tuple[Complexes, Complexes]:
+    """Turn the basis of N functions into mean and contrast."""
     if not np.isfinite(basis).all():
         raise ModelError(
             f"the margin has no finite value everywhere in column {place}: it cannot take a missing or an "
