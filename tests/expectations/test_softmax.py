@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import product
 
 import numpy as np
@@ -197,6 +198,21 @@ def test_enumeration_of_eleven_columns(seed):
     assert (np.abs(moments.mean - mean) <= allowed).all()
     assert (np.abs(result - contrast) <= allowed).all()
     assert abs(moments.mean.sum() - 1.0) < 1e-15
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_each_order_alone_agrees_with_enumeration(order, monkeypatch):
+    monkeypatch.setattr(sys.modules[SoftmaxExpectation.__module__], "ORDERS", (order,))
+    rng = np.random.default_rng(7)
+    for bandwidth in (0.3, 1.5):
+        design, row, laws = discrete(rng, [3, 2, 4, 2, 3, 2], bandwidth)
+        tables = [rng.normal(size=(law.size, 3)) for law in laws]
+        mean, contrast = enumerated(tables, np.array([0.5, 0.0, -2.0]), laws, row)
+        moments = SoftmaxExpectation(tables_form(tables, [0.5, 0.0, -2.0])).moments(design)
+        result = moments.gamma / design.variance[:, None]
+        allowed = EXACT * (mean + np.abs(contrast).max(axis=0))
+        assert (np.abs(moments.mean - mean) <= allowed).all()
+        assert (np.abs(result - contrast) <= allowed).all()
 
 
 @pytest.mark.parametrize(

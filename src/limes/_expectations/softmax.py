@@ -232,7 +232,7 @@ class _Classes:
 
     @cached_property
     def _all_grids(self) -> _Grids:
-        """Those whose copies are negligible at all rows, or with the most nodes."""
+        """The sums whose copies are negligible at all rows, or with the most nodes."""
         wanted = np.empty((1, CLASSES, CLASSES, len(ORDERS)))
         for c, r, o in np.ndindex(wanted.shape[1:]):
             tilt, copies = _DIFFERENCES[c, r], _copies(c, r, ORDERS[o])
@@ -304,7 +304,7 @@ class _KeptClasses(_Classes):
         return np.asarray(self._mean + np.log1p(np.abs(self.changes)).max(axis=0, initial=0.0))
 
     def _grids(self, levels: Floats) -> _Grids:
-        """Those of each point, with P in steps, so that points share their nodes."""
+        """The sums at each point, with P in steps, so that points share their nodes."""
         mean, points = self._mean, self.point[-1] + 1
         wanted = np.empty((points, CLASSES, CLASSES, len(ORDERS)))
         for c, r, o in np.ndindex(wanted.shape[1:]):
