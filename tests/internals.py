@@ -183,9 +183,8 @@ NAMES = {
     "limes._names": "AmbiguousNameError Names place_of_each text_of",
     "limes.models._columns": "are_numbered fitted_names model_order other_columns",
     "limes.models.forms._linked": "MOST_CELLS as_margin",
-    "limes.models.forms._links": (
-        "COPIES CURVES CURVES:NAMED_LINKS LINKS SQUARES ExponentialSum Link plane_sum"
-    ),
+    "limes.models.forms._links": "CURVES CURVES:NAMED_LINKS LINKS SQUARES ExponentialSum Link",
+    "limes.models.forms._planes": "ORDERS copies_of plane_sum",
     "limes.models.forms._presence": "LARGEST_GROUP SharedWords Switches presence_products shared_words",
     "limes.models.forms._trees": "float32_threshold",
     "limes.models.readers": "READERS",

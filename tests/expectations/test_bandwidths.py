@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import limes
-from internals import ExactExpectation, IndicatorColumn
+from internals import ExactExpectation, IndicatorColumn, LinkedExpectation, Rows
 from limes.designs import ProductFamily
 from limes.models import forms
 
@@ -46,3 +46,14 @@ def test_moments_at_bandwidths_in_any_order_are_those_of_a_new_expectation(famil
             ours, fresh = kept.moments(design), ExactExpectation(form).moments(replace(design, family=None))
             np.testing.assert_allclose(ours.mean, fresh.mean, rtol=1e-12)
             np.testing.assert_allclose(ours.gamma, fresh.gamma, rtol=1e-9, atol=1e-13)
+
+
+def test_links_at_bandwidths_in_any_order_have_the_bits_of_a_new_expectation(family):
+    family, x = family
+    form = forms.Linked(forms.Linear(np.array([1.0, -0.5, 0.3, 0.7, 0.004]), -0.2), "logistic")
+    kept, cells = LinkedExpectation(form), family.cells(x[:6])
+    for bandwidth in (1.0, 0.05, np.inf, 1.0, 0.3):
+        rows = Rows.in_cells(at_bandwidth(family, bandwidth), cells)
+        ours, fresh = kept.at(rows), LinkedExpectation(form).at(rows)
+        np.testing.assert_array_equal(ours.mean, fresh.mean)
+        np.testing.assert_array_equal(ours.gamma, fresh.gamma)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import product
 
 import numpy as np
@@ -15,7 +16,7 @@ import slopes
 import strategies
 from effort import examples, repeats
 from internals import (
-    COPIES,
+    ORDERS,
     BinWeights,
     Lookup,
     ProductFamily,
@@ -23,6 +24,7 @@ from internals import (
     SoftmaxExpectation,
     Sum,
     categorical,
+    copies_of,
     plane_sum,
 )
 from limes.exceptions import InputError, ModelError
@@ -41,22 +43,40 @@ def softmax(margins):
 # -- one point at a time ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("period", [12.0, 20.0, 31.0, 45.0, 70.0])
-def test_a_probability_is_its_sum_of_exponentials_within_the_stated_error(period):
-    nodes = plane_sum(period)
+@pytest.mark.parametrize("period", [8.0, 12.0, 20.0, 31.0, 45.0, 70.0])
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_a_probability_is_its_sum_of_exponentials_within_the_stated_error(period, order):
+    nodes = plane_sum(period, order)
     assert nodes.period >= period
     # beyond the period, too: the bound is about all numbers
     rng = np.random.default_rng(0)
     points = rng.normal(size=(2, 300)) * rng.choice([0.3, 2.0, 8.0, 20.0, period], size=300)
     a, b = np.concatenate([points, [[0, 30, -30, 30, -30], [0, 30, -30, -30, 30]]], axis=1)
-    t1, t2 = nodes.heights[0][nodes.first], nodes.heights[1][nodes.second]
-    summed = (np.exp(1j * (np.multiply.outer(a, t1) + np.multiply.outer(b, t2))) @ nodes.weights).real
-    powers = sum(np.exp(LONG(s) - LONG(nodes.period)) for s in (a, -a, b, -b))
-    rounding = 1e-15 * (2.0 + (np.abs(np.outer(a, t1)) + np.abs(np.outer(b, t2))) @ np.abs(nodes.weights))
+    z1, z2 = nodes.nodes
+    exponents = np.multiply.outer(a, z1) + np.multiply.outer(b, z2)
+    summed = (np.exp(exponents) @ nodes.weights).real
+    vertices = (a, -a, b, -b) if order == 1 else (a, -a, b, -b, a - b, b - a)
+    powers = sum(np.exp(order * (LONG(s) - LONG(nodes.period))) for s in vertices)
+    sizes = np.abs(nodes.weights) * np.exp(exponents.real)
+    rounding = 1e-15 * (2.0 + ((1.0 + np.abs(exponents)) * sizes).sum(axis=1))
     error = np.abs(summed - 1 / (1 + np.exp(LONG(1) * a) + np.exp(LONG(1) * b)))
-    assert (error <= COPIES * powers + nodes.error + rounding).all()
+    assert (error <= copies_of(order) * powers + nodes.error + rounding).all()
     # the bound is no bound of everything: the copies can be seen
-    assert period > 25.0 or (error > 0.1 * powers).any()
+    assert period > 25.0 / order or (error > 0.02 * powers).any()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_weights_of_powers_are_as_small_as_their_exponentials_are_large(order):
+    """The stated size bounds every term at each point where the bound of the copies is below 1."""
+    nodes = plane_sum(20.0, order)
+    z1, z2 = nodes.nodes
+    a, b = np.random.default_rng(1).uniform(-20.0, 20.0, size=(2, 500))
+    inside = np.max(np.abs([a, b, a - b]), axis=0) < nodes.period
+    assert 100 < inside.sum() < 500
+    growth = np.outer(a, z1.real) + np.outer(b, z2.real)
+    terms = np.abs(nodes.weights) * np.exp(growth)
+    assert (terms[inside] <= nodes.sizes * (1 + 1e-12)).all()
+    assert nodes.sizes.sum() < 20.0
 
 
 # -- against grids ----------------------------------------------------------------------------------------
@@ -178,6 +198,21 @@ def test_enumeration_of_eleven_columns(seed):
     assert (np.abs(moments.mean - mean) <= allowed).all()
     assert (np.abs(result - contrast) <= allowed).all()
     assert abs(moments.mean.sum() - 1.0) < 1e-15
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_each_order_alone_agrees_with_enumeration(order, monkeypatch):
+    monkeypatch.setattr(sys.modules[SoftmaxExpectation.__module__], "ORDERS", (order,))
+    rng = np.random.default_rng(7)
+    for bandwidth in (0.3, 1.5):
+        design, row, laws = discrete(rng, [3, 2, 4, 2, 3, 2], bandwidth)
+        tables = [rng.normal(size=(law.size, 3)) for law in laws]
+        mean, contrast = enumerated(tables, np.array([0.5, 0.0, -2.0]), laws, row)
+        moments = SoftmaxExpectation(tables_form(tables, [0.5, 0.0, -2.0])).moments(design)
+        result = moments.gamma / design.variance[:, None]
+        allowed = EXACT * (mean + np.abs(contrast).max(axis=0))
+        assert (np.abs(moments.mean - mean) <= allowed).all()
+        assert (np.abs(result - contrast) <= allowed).all()
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ row is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -45,6 +45,7 @@ from limes._expectations.tabulated import (
 from limes._expectations.wide import ROUNDINGS, WideColumns
 from limes._functions import Function
 from limes._kernels import add_exponentials, add_node_products
+from limes._threads import LRUCache
 from limes.designs._column import Column, RangedColumn
 from limes.designs._product import KeptRows, Rows
 from limes.exceptions import ModelError
@@ -60,6 +61,8 @@ _TINY = 1e-15
 _STEEPEST = 600.0
 # Contrasts of one block of rows, half a MB
 _BLOCK = 65_536
+# Integrals of columns that are kept for other bandwidths, and their bytes together
+_MOST_INTEGRALS, _INTEGRAL_BYTES = 4096, 32 << 20
 
 
 class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
@@ -73,6 +76,7 @@ class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
         terms, interactions = form.margins
         self.functions = None if interactions else terms.functions
         self._seconds_of_20 = None if interactions else 0.0005
+        self._integrals: LRUCache[Any, tuple[Any, Floats]] = LRUCache(_MOST_INTEGRALS, _INTEGRAL_BYTES)
 
     def _tabulate(self, columns: Sequence[RangedColumn]) -> list[_Margin]:
         form = self._form
@@ -81,6 +85,10 @@ class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
         for k, c in enumerate(form.margins.terms.intercept):
             factors = factors_of(form.margins, columns, slice(k, k + 1))
             wide = WideColumns.of(factors, fastest)
+            factors = [
+                replace(factor, integrals=self._integrals) if isinstance(factor, ColumnTerm) else factor
+                for factor in factors
+            ]
             margins.append(_Margin(form.curve, float(c), factors if wide is None else wide, self._smallest))
         return margins
 

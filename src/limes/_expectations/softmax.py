@@ -1,9 +1,9 @@
 r"""Exact expectations of the softmax of three sums under a product design, by a double integral.
 
-p_r is a sum of exponentials e^{i (t₁ a + t₂ b)} of two differences of margins (``models/forms/_links.py``),
+p_r is a sum of exponentials e^{z₁ a + z₂ b} of two differences of margins (``models/forms/_planes.py``),
 whose expectations are products over columns, so that E_w p_r and its contrasts follow as for one frequency
-(``linked.py``): tables of cells × nodes, made once, serve all rows. Errors are bounded by E e^{±a} and
-E e^{±b}, which are products, too.
+(``linked.py``): tables of cells × nodes, made once, serve all rows. Errors are bounded by E e^{±oa},
+E e^{±ob} and E e^{±o(a - b)}, which are products, too; each row takes the order o with the fewest nodes.
 
 The class r that is likely at a row is computed as the complement of the two others, and these as
 e^{m_c - m_r} p_r where that has the smaller bound: probabilities of 1e-12 keep their digits.
@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,19 +35,35 @@ from limes._expectations.tabulated import (
     product_rounding,
 )
 from limes._expectations.wide import WideColumns
+from limes._threads import LRUCache
 from limes.designs._column import RangedColumn
 from limes.designs._marginals import Atoms
 from limes.designs._product import KeptRows
 from limes.exceptions import ModelError
 from limes.models.forms._linked import Softmax
-from limes.models.forms._links import CLASSES, COPIES, NODES, Complexes, PlaneSum, plane_sum
+from limes.models.forms._links import Complexes
+from limes.models.forms._planes import (
+    CLASSES,
+    ORDERS,
+    PlaneSum,
+    copies_of,
+    longest_period,
+    nodes_at,
+    plane_sum,
+)
 
+# Sums of exponentials whose tables a background keeps
+_MOST_RULES = 128
 # Periods of rows whose values may be kept are rounded up to this part of an octave
 _STEPS = 4
 # Probabilities below this are compared with it
 _TINY = 1e-15
 # -ln of what copies of a probability add up to
 _DIGITS = 30.0
+# Largest exponent o (a or b) of higher orders: no product of columns overflows
+_STEEPEST = 500.0
+# Bytes of all tables of nodes that a background keeps
+_KEPT_BYTES = 512 << 20
 # Nodes times columns of a class, some 8 ms a row; complex numbers of its tables, 128 MB
 _MOST_WORK, _MOST_NUMBERS = 1_000_000, 8_000_000
 # Complex numbers of a background's tables, 256 MB, and approximate number of nodes of a class
@@ -95,8 +113,9 @@ class _Values:
 
 # Exponents θ of E e^{θ·m}: differences of margins, and sums of two of these
 _EDGES = np.array([row - other for row in np.eye(3) for other in np.eye(3) if (row != other).any()])
+_TILTS = np.concatenate([np.zeros((1, 3)), _EDGES])
 _EXPONENTS = np.unique(
-    np.concatenate([np.zeros((1, 3)), _EDGES, *(_EDGES + edge for edge in _EDGES)]), axis=0
+    np.concatenate([_TILTS, *(_TILTS + order * edge for edge in _EDGES for order in ORDERS)]), axis=0
 )
 
 
@@ -113,6 +132,29 @@ def _position(exponent: Floats) -> int:
 
 # Where e_c - e_r is among the exponents, (3, 3)
 _DIFFERENCES = np.array([[_position(one - other) for other in np.eye(3)] for one in np.eye(3)])
+_AT_EDGES = np.array([_position(edge) for edge in _EDGES])
+
+
+class _Grids(NamedTuple):
+    """The sum of exponentials of each class by each reference, (n, 3, 3)."""
+
+    orders: Ints
+    periods: Floats
+
+    @classmethod
+    def least(cls, wanted: Floats, longest: Floats, steepest: Floats) -> _Grids:
+        """Choose among the orders by the periods that they need, (n, 3, 3, orders), and may have (orders,).
+
+        ``steepest`` (n,) are the largest exponents of the first order.
+        """
+        orders = np.array(ORDERS)
+        periods = np.minimum(wanted, longest)
+        # where no order has nodes enough, the one whose copies are least
+        cost = nodes_at(periods, orders) + 1e9 * orders * (wanted - periods)
+        too_steep = (steepest[:, None] * orders > _STEEPEST) & (orders > 1)
+        cost = np.where(too_steep[:, None, None], np.inf, cost)
+        chosen = np.argmin(cost, axis=-1)
+        return cls(orders[chosen], np.take_along_axis(periods, chosen[..., None], axis=-1)[..., 0])
 
 
 class _Classes:
@@ -126,7 +168,8 @@ class _Classes:
             for j, (function, loading) in enumerate(pairs)
             if function is not None and np.ptp(loading, axis=1).any()
         ]
-        self._cached: dict[tuple[int, int, float], _Rule] = {}
+        self._cached: LRUCache[tuple[int, int, int, float], _Rule] = LRUCache(_MOST_RULES, _KEPT_BYTES)
+        self._lock = Lock()
 
     def expect(self, index: Ints) -> _Values:
         """E p and its contrasts for rows, given the law of each column, (n, d)."""
@@ -136,16 +179,16 @@ class _Classes:
         # (n, class, reference): the logarithms of the factors of errors
         level = levels[:, _DIFFERENCES]
         others = np.where(np.eye(CLASSES, dtype=np.bool_), -np.inf, level).max(axis=1)
-        periods = self._periods(levels)
-        likely, reference = np.argmin(others, axis=1), self._references(levels, periods)
-        for c in range(CLASSES):
-            for r in range(CLASSES):
-                chosen = np.flatnonzero((likely != c) & (reference[:, c] == r))
-                for period in np.unique(periods[chosen, c, r]).tolist():
-                    rows = chosen[periods[chosen, c, r] == period]
-                    rule = self.rule(c, r, period)
-                    rest[rows, c], contrast[rows, :, c] = self._expect(rule, index, rows)
-                    bound[rows, c] = rule.bound(levels[rows])
+        grids = self._grids(levels)
+        likely, reference = np.argmin(others, axis=1), self._references(levels, grids)
+        for c, r in np.ndindex(CLASSES, CLASSES):
+            chosen = np.flatnonzero((likely != c) & (reference[:, c] == r))
+            each = np.stack([grids.orders[chosen, c, r], grids.periods[chosen, c, r]], axis=1)
+            for grid in np.unique(each, axis=0):
+                rows = chosen[(each == grid).all(axis=1)]
+                rule = self.rule(c, r, int(grid[0]), float(grid[1]))
+                rest[rows, c], contrast[rows, :, c] = self._expect(rule, index, rows)
+                bound[rows, c] = rule.bound(levels[rows])
         rows = np.arange(n)
         base = np.zeros((n, CLASSES))
         base[rows, likely] = 1.0
@@ -154,51 +197,66 @@ class _Classes:
         bound[rows, likely] = bound.sum(axis=1)
         return _Values(base, rest, contrast, bound)
 
-    def rule(self, c: int, r: int, period: float) -> _Rule:
-        if (c, r, period) not in self._cached:
-            self._cached[c, r, period] = _Rule(self.columns, self.margins, (c, r), period)
-        return self._cached[c, r, period]
+    def rule(self, c: int, r: int, order: int, period: float) -> _Rule:
+        key = c, r, order, period
+        with self._lock:  # a rule is made once
+            return self._cached.get(
+                key,
+                lambda: _Rule(self.columns, self.margins, (c, r), plane_sum(period, order)),
+                lambda rule: rule.nbytes,
+            )
 
     def _expect(self, rule: _Rule, index: Ints, rows: Ints) -> tuple[Floats, Floats]:
         return rule.expect(index[rows])
 
-    def _references(self, levels: Floats, periods: Floats) -> Ints:
+    def _references(self, levels: Floats, grids: _Grids) -> Ints:
         """The class whose sum gives each class approximately the least error, (n, class)."""
         errors = np.empty((len(levels), CLASSES, CLASSES))
         for c, r in np.ndindex(CLASSES, CLASSES):
-            copies = levels[:, _copies(c, r)] - periods[:, c, r, None]
-            errors[:, c, r] = np.logaddexp(levels[:, _DIFFERENCES[c, r]] - _DIGITS, copies.max(axis=1))
+            copies = np.empty(len(levels))
+            for order in ORDERS:
+                rows = np.flatnonzero(grids.orders[:, c, r] == order)
+                reach = levels[np.ix_(rows, _copies(c, r, order))].max(axis=1)
+                copies[rows] = reach - order * grids.periods[rows, c, r]
+            errors[:, c, r] = np.logaddexp(levels[:, _DIFFERENCES[c, r]] - _DIGITS, copies)
         least = np.sort(errors.min(axis=2), axis=1)
         # two classes are computed as sums, none of which is larger than 1
         if not (least[:, -2] <= np.log(TOLERANCE)).all():
             raise _too_far()  # before tables are made
         return np.asarray(np.argmin(errors, axis=2))
 
-    def _periods(self, levels: Floats) -> Floats:
-        """P of each class by the sum of each, (n, 3, 3)."""
-        return np.broadcast_to(self._all_periods, (len(levels), CLASSES, CLASSES))
+    def _grids(self, levels: Floats) -> _Grids:
+        """The nodes of each class by the sum of each."""
+        shape, (orders, periods) = (len(levels), CLASSES, CLASSES), self._all_grids
+        return _Grids(np.broadcast_to(orders, shape), np.broadcast_to(periods, shape))
 
     @cached_property
-    def _all_periods(self) -> Floats:
-        return np.array([[self._period(c, r) for r in range(CLASSES)] for c in range(CLASSES)])
+    def _all_grids(self) -> _Grids:
+        """The sums whose copies are negligible at all rows, or with the most nodes."""
+        wanted = np.empty((1, CLASSES, CLASSES, len(ORDERS)))
+        for c, r, o in np.ndindex(wanted.shape[1:]):
+            tilt, copies = _DIFFERENCES[c, r], _copies(c, r, ORDERS[o])
+            reach = (_EXPONENTS[copies] - _EXPONENTS[tilt]) @ self.margins
+            beyond = np.zeros(copies.size)
+            for log, ratio in self.logs:
+                reach = reach + (log[:, copies] - log[:, [tilt]]).max(axis=0)
+                beyond = np.maximum(beyond, ratio[:, copies].max(axis=0))
+            wanted[0, c, r, o] = _wanted((reach + beyond).max(), ORDERS[o])
+        steepest = np.abs(_EDGES @ self.margins) + self.extents.sum(axis=0)
+        return _Grids.least(wanted, self._longest, steepest.max()[None])
 
-    def _period(self, c: int, r: int) -> float:
-        """The P at which copies are negligible at all rows, or the longest."""
-        tilt, copies = _DIFFERENCES[c, r], _copies(c, r)
-        reach = (_EXPONENTS[copies] - _EXPONENTS[tilt]) @ self.margins
-        beyond = np.zeros(copies.size)
-        for log, ratio in self.logs:
-            reach = reach + (log[:, copies] - log[:, [tilt]]).max(axis=0)
-            beyond = np.maximum(beyond, ratio[:, copies].max(axis=0))
-        wanted = _DIGITS + np.log(copies.size * COPIES) + (reach + beyond).max()
-        return float(min(wanted, self._longest))
+    @cached_property
+    def extents(self) -> Floats:
+        """The largest differences of margins of each column, (F, edges)."""
+        ends = [np.maximum(column.upper, -column.lower)[_AT_EDGES] for column in self.columns]
+        return np.maximum(np.reshape(ends, (-1, len(_EDGES))), 0.0)
 
     @property
-    def _longest(self) -> float:
-        """The longest P has as many nodes as a row may cost."""
+    def _longest(self) -> Floats:
+        """The longest P of each order has as many nodes as a row may cost."""
         laws = sum(column.column.size for column in self.columns)
         nodes = min(_MOST_WORK / max(1, len(self.columns)), 0.5 * _MOST_NUMBERS / max(1, laws))
-        return float(np.sqrt(nodes / NODES))
+        return np.array([longest_period(nodes, order) for order in ORDERS])
 
     def _levels(self, index: Ints) -> Floats:
         """Logarithms of E e^{θ·m}, of the largest part of it given that one column is in its cell or not."""
@@ -229,6 +287,9 @@ class _KeptClasses(_Classes):
         pairs = zip(self.columns, self.x, strict=True)
         kept = np.reshape([(column.loading.T @ column.function(x)).T for column, x in pairs], shape)
         logs = zip(drawn.logs, self.laws, strict=True)
+        extents = np.maximum(drawn.extents[:, None], np.abs(kept[..., _AT_EDGES]))
+        steepest = np.abs(_EDGES @ self.margins) + extents.sum(axis=0)
+        self._steepest = steepest.max(axis=1)  # (U,)
         # logs of E e^{θ·m_j}, (F, n, exponents), and (g - m) over it
         self.levels, self.changes = mixed_logs(
             kept, np.reshape([log[law] for (log, _), law in logs], shape), self.t, self.point
@@ -242,22 +303,21 @@ class _KeptClasses(_Classes):
     def _levels(self, index: Ints) -> Floats:  # noqa: ARG002 - all rows
         return np.asarray(self._mean + np.log1p(np.abs(self.changes)).max(axis=0, initial=0.0))
 
-    def _periods(self, levels: Floats) -> Floats:
-        """P of each row in steps, so that rows share their nodes."""
-        mean = self._mean
-        periods = np.empty((len(levels), CLASSES, CLASSES))
-        for c, r in np.ndindex(CLASSES, CLASSES):
-            copies = _copies(c, r)
-            reach = levels[:, copies].max(axis=1) - mean[:, _DIFFERENCES[c, r]]
-            by_row = np.full(self.point[-1] + 1, -np.inf)
-            np.maximum.at(by_row, self.point, reach)
-            wanted = _DIGITS + np.log(copies.size * COPIES) + by_row
-            steps = np.exp2(np.ceil(_STEPS * np.log2(np.maximum(wanted, 1.0))) / _STEPS)
-            periods[:, c, r] = np.minimum(steps, self._longest)[self.point]
-        return periods
+    def _grids(self, levels: Floats) -> _Grids:
+        """The sums at each point, with P in steps, so that points share their nodes."""
+        mean, points = self._mean, self.point[-1] + 1
+        wanted = np.empty((points, CLASSES, CLASSES, len(ORDERS)))
+        for c, r, o in np.ndindex(wanted.shape[1:]):
+            reach = levels[:, _copies(c, r, ORDERS[o])].max(axis=1) - mean[:, _DIFFERENCES[c, r]]
+            by_point = np.full(points, -np.inf)
+            np.maximum.at(by_point, self.point, reach)
+            periods = np.maximum(_wanted(by_point, ORDERS[o]), 1.0)
+            wanted[:, c, r, o] = np.exp2(np.ceil(_STEPS * np.log2(periods)) / _STEPS)
+        grids = _Grids.least(wanted, self._longest, self._steepest)
+        return _Grids(grids.orders[self.point], grids.periods[self.point])
 
-    def rule(self, c: int, r: int, period: float) -> _Rule:
-        return self._drawn.rule(c, r, period)
+    def rule(self, c: int, r: int, order: int, period: float) -> _Rule:
+        return self._drawn.rule(c, r, order, period)
 
     def _expect(self, rule: _Rule, index: Ints, rows: Ints) -> tuple[Floats, Floats]:
         mean, changes = rule.kept(self, rows)
@@ -277,43 +337,51 @@ def _others(r: int) -> list[int]:
     return [c for c in range(CLASSES) if c != r]
 
 
-def _copies(c: int, r: int) -> Ints:
+@cache
+def _copies(c: int, r: int, order: int) -> Ints:
     """Positions of the exponents that bound the copies of e^{m_c - m_r} p_r."""
     tilt = _EXPONENTS[_DIFFERENCES[c, r]]
     edges = [_EXPONENTS[_DIFFERENCES[k, r]] for k in _others(r)]
-    return np.array([_position(tilt + sign * edge) for edge in edges for sign in (1.0, -1.0)])
+    if order > 1:
+        edges.append(edges[0] - edges[1])
+    return np.array([_position(tilt + sign * order * edge) for edge in edges for sign in (1.0, -1.0)])
+
+
+def _wanted(reach: Floats, order: int) -> Floats:
+    """Return the P at which copies are negligible, given the logarithm of their largest exponential."""
+    vertices = 2 * (CLASSES - 1 + (order > 1))
+    return np.asarray((_DIGITS + np.log(vertices * copies_of(order)) + reach) / order)
 
 
 class _Rule:
     """Tables of e^{m_c - m_r} p_r: means over that of e^{m_c - m_r}, contrasts over the same."""
 
     def __init__(
-        self, columns: Sequence[ColumnTerm], margins: Floats, classes: tuple[int, int], period: float
+        self, columns: Sequence[ColumnTerm], margins: Floats, classes: tuple[int, int], nodes: PlaneSum
     ) -> None:
         c, r = classes
-        self._tilt, self._copies = _DIFFERENCES[c, r], _copies(c, r)
+        self._tilt, self._copies = _DIFFERENCES[c, r], _copies(c, r, nodes.order)
         self._exponents = _DIFFERENCES[[c, *_others(r)], r]  # level, a and b
-        nodes = plane_sum(period)
-        t1, t2 = nodes.heights[0][nodes.first], nodes.heights[1][nodes.second]
+        z1, z2 = nodes.nodes
         level, a, b = _EXPONENTS[self._exponents] @ margins
-        self._period, self._start = nodes.period, level
+        self._start = level
         self._columns, self._nodes = columns, nodes
         self._places = [column.place for column in columns]
         self._logs, tables = [], []
         for column in columns:
             log, numbers = self._tabulate(column, nodes)
             self._logs.append(log)
-            tables.append(ColumnTables(column.place, np.zeros(t1.size), numbers))
-        weights = nodes.weights * np.exp(1j * (t1 * a + t2 * b))
+            tables.append(ColumnTables(column.place, np.zeros(z1.size), numbers))
+        self.nbytes = sum(table.patterns.nbytes for table in tables)
+        weights = nodes.weights * np.exp(z1 * a + z2 * b)
         self._products = NodeProducts([column.places for column in columns], tables, weights[None])
         # of products, and of the phases of waves
-        turns = np.abs(t1 * a) + np.abs(t2 * b)
+        turns = np.abs(z1 * a) + np.abs(z2 * b)
         for column in columns:
             reach = np.maximum(np.abs(column.lower), np.abs(column.upper))[self._exponents]
-            turns = turns + np.abs(t1) * reach[1] + np.abs(t2) * reach[2]
-        size = np.abs(nodes.weights)
-        self._error = nodes.error + product_rounding(len(columns)) * (1.0 + float(size.sum()))
-        self._error += float(np.finfo(np.float64).eps * (size @ turns))
+            turns = turns + np.abs(z1) * reach[1] + np.abs(z2) * reach[2]
+        self._error = nodes.error + product_rounding(len(columns)) * (1.0 + float(nodes.sizes.sum()))
+        self._error += float(np.finfo(np.float64).eps * (nodes.sizes @ turns))
 
     def _tabulate(self, column: ColumnTerm, nodes: PlaneSum) -> tuple[Floats, Numbers]:
         """The logarithms of e^{m_c - m_r}'s means, (V,), and the nodes' numbers relative to these."""
@@ -331,18 +399,28 @@ class _Rule:
         return means, contrasts, float(column.upper[self._exponents[0]])
 
     def _by_moments(self, column: ColumnTerm, nodes: PlaneSum) -> tuple[Complexes, Complexes, float] | None:
-        """The same of one function f, for which e^{level + i (t₁ a + t₂ b)} is e^{zf}."""
+        """The same of one function f, for which e^{level + z₁ a + z₂ b} is e^{zf}."""
         if len(column.loading) > 1:
             return None
         level, a, b = column.loading[0, self._exponents]
-        z = level + 1j * (nodes.heights[0][nodes.first] * a + nodes.heights[1][nodes.second] * b)
+        z1, z2 = nodes.nodes
+        z = level + z1 * a + z2 * b
         alone = ColumnTerm.of(column.place, column.function, np.ones((1, 1)), column.column)
-        fastest = z[[np.argmin(z.imag), np.argmax(z.imag)]]
+        fastest = z[[np.argmin(z.imag), np.argmax(z.imag), np.argmin(z.real), np.argmax(z.real)]]
         columns = WideColumns.of([alone], fastest, most=0)
         if columns is None:
             return None
-        [table] = columns.tables([NodeGroup(z)], lambda means, contrasts, _: (means, contrasts[:, 0]))
-        return *table.patterns, float(table.offsets[0])
+
+        def lines(value: Floats) -> Complexes:
+            along = np.exp(np.multiply.outer(value, level + nodes.exponents[0] * a))
+            across = np.exp(np.multiply.outer(value, nodes.exponents[1] * b))
+            return np.asarray(np.take(along, nodes.first, axis=1) * np.take(across, nodes.second, axis=1))
+
+        [table] = columns.tables([NodeGroup(z)], lambda means, contrasts, _: (means, contrasts[:, 0]), lines)
+        # all relative to the origin
+        scale = np.exp(table.offsets - table.offsets[0])
+        means, contrasts = (numbers * scale for numbers in table.patterns)
+        return means, contrasts, float(table.offsets[0])
 
     def expect(self, index: Ints) -> tuple[Floats, Floats]:
         """Return E p_c (n,) and its contrasts (n, d), given the law of each column."""
@@ -375,12 +453,13 @@ class _Rule:
         nodes, loading = self._nodes, column.loading[:, self._exponents]
         offset = float(column.upper[self._exponents[0]]) if offset is None else offset
         return PlaneWaves(
-            column.function, loading, nodes.heights, nodes.first[some], nodes.second[some], offset
+            column.function, loading, nodes.exponents, nodes.first[some], nodes.second[some], offset
         )
 
     def bound(self, levels: Floats) -> Floats:
         """The error of rows (n,), from the logarithms of E e^{θ·m}."""
-        copies = COPIES * np.exp(levels[:, self._copies] - self._period).sum(axis=1)
+        nodes, level = self._nodes, levels[:, self._copies]
+        copies = copies_of(nodes.order) * np.exp(level - nodes.order * nodes.period).sum(axis=1)
         return np.asarray(self._error * np.exp(levels[:, self._tilt]) + copies)
 
 

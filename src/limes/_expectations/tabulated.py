@@ -21,7 +21,7 @@ from limes._expectations.moments import Moments, ProductExpectation, concatenate
 from limes._functions import Density, Function, is_line, texture
 from limes._kernels import add_kept_products, add_node_products
 from limes._threads import LRUCache
-from limes.designs._column import Column, RangedColumn
+from limes.designs._column import Column, IndicatorColumn, RangedColumn
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._marginals import Marginal
 from limes.designs._product import CellRows, KeptRows, ProductFamily, Rows
@@ -201,22 +201,22 @@ class WaveBundle:
 
 @dataclass(frozen=True, eq=False)
 class PlaneWaves:
-    """e^{level(x) - offset + i (t₁ a(x) + t₂ b(x))} at N nodes (t₁, t₂) of a grid, where a law is."""
+    """e^{level(x) - offset + z₁ a(x) + z₂ b(x)} at N nodes (z₁, z₂) of a grid, where a law is."""
 
     function: Function  # m functions
     loading: Floats  # (m, 3): level, a and b as sums of these
-    heights: tuple[Floats, Floats]  # t₁ and t₂, (K₁,) and (K₂,)
-    first: Ints  # (N,), positions of each node's heights
+    exponents: tuple[Complexes, Complexes]  # z₁ and z₂, (K₁,) and (K₂,)
+    first: Ints  # (N,), positions of each node's exponents
     second: Ints
     offset: float | Floats  # approximately the largest level; or one of each x
 
     def __call__(self, x: Floats) -> Complexes:
-        along, across = self._factors(x, *self.heights)
+        along, across = self._factors(x, *self.exponents)
         return np.asarray(along[self.first] * across[self.second])
 
     def lines(self, x: Floats) -> Complexes:
         """The same, a line for each x: (n, N)."""
-        along, across = (np.ascontiguousarray(factor.T) for factor in self._factors(x, *self.heights))
+        along, across = (np.ascontiguousarray(factor.T) for factor in self._factors(x, *self.exponents))
         return np.asarray(np.take(along, self.first, axis=1) * np.take(across, self.second, axis=1))
 
     def integrate(self, density: Density) -> Complexes:
@@ -234,19 +234,23 @@ class PlaneWaves:
         return np.stack(sums, axis=1)
 
     def _sums(self, x: Floats, weight: Floats) -> Complexes:
-        along, across = self._factors(x, *self.heights)
+        along, across = self._factors(x, *self.exponents)
         return np.asarray(((along * weight) @ across.T)[self.first, self.second])
 
-    def _factors(self, x: Floats, first: Floats, second: Floats) -> tuple[Complexes, Complexes]:
+    def _factors(self, x: Floats, first: Complexes, second: Complexes) -> tuple[Complexes, Complexes]:
         """The waves of a, with the level, and those of b, (K₁, n) and (K₂, n)."""
         level, a, b = self.loading.T @ self.function(x)
-        along = np.exp(1j * np.multiply.outer(first, a) + (level - self.offset))
-        return along, np.exp(1j * np.multiply.outer(second, b))
+        along = np.exp(np.multiply.outer(first, a) + (level - self.offset))
+        return along, np.exp(np.multiply.outer(second, b))
 
     def fastest(self, x: Floats) -> Floats:
-        """The waves at the corners of the hexagon that the nodes fill, as real functions."""
-        high = self.heights[0].max()
-        along, across = self._factors(x, np.array([high, high, 0.0]), np.array([0.0, -high, high]))
+        """The waves at the corners of the hexagons that nodes and powers fill, as real functions."""
+        high, steep = self.exponents[0].imag.max(), self.exponents[0].real.max()
+        first, second = np.array([1j * high, 1j * high, 0.0]), np.array([0.0, -1j * high, 1j * high])
+        if steep:
+            first = np.append(first, [steep, -steep, 0.0, 0.0, steep, -steep])
+            second = np.append(second, [0.0, 0.0, steep, -steep, -steep, steep])
+        along, across = self._factors(x, first, second)
         waves = along * across
         return np.concatenate([waves.real, waves.imag]) + _TINY
 
@@ -300,6 +304,8 @@ class ColumnTerm:
     column: RangedColumn
     lower: Floats  # (K,), ranges of the sums
     upper: Floats
+    # what was integrated, by the law and the exponentials: bandwidths change the weights of cells alone
+    integrals: LRUCache[Any, tuple[Any, Floats]] | None = None
 
     @property
     def places(self) -> Ints:
@@ -326,7 +332,15 @@ class ColumnTerm:
 
     def functionals(self, groups: Sequence[NodeGroup]) -> tuple[Complexes, Complexes, Floats]:
         """Mean and contrast of e^{zf - offset}, (V, N), and offsets (N,); a margin has a group of nodes."""
-        return *self.tabulate(self.waves(groups)), self.offsets(groups)
+        column, integrals, waves = self.column, self.integrals, self.waves(groups)
+        if integrals is None or not isinstance(column, IndicatorColumn) or not column.by_means_in_cells:
+            return *self.tabulate(waves), self.offsets(groups)
+        law = column.marginal
+        nodes = tuple((group.nodes.tobytes(), group.equidistant) for group in groups)
+        # the law is kept beside its integrals, so that no other one has its number
+        key = self.place, id(law), self.loading.tobytes(), nodes
+        _, means = integrals.get(key, lambda: (law, law.expect(waves)), lambda each: each[1].nbytes)
+        return *checked_functionals(self.place, column, column.basis_of_cells(means)), self.offsets(groups)
 
     def tabulate(self, function: Function) -> tuple[Complexes, Complexes]:
         return finite_functionals(self.place, self.column, function)
@@ -356,6 +370,10 @@ class Numbers(NamedTuple):
 
     means: Floats
     contrasts: Floats
+
+    @property
+    def nbytes(self) -> int:
+        return self.means.nbytes + self.contrasts.nbytes
 
     @classmethod
     def of(cls, means: Complexes, contrasts: Complexes, offsets: Floats) -> Numbers:  # noqa: ARG003
@@ -451,7 +469,11 @@ class NodeProducts:
 
 def finite_functionals(place: int, column: Column, function: Function) -> tuple[Complexes, Complexes]:
     """Mean and contrast of N functions under every law, (V, N) each; raise if one is not finite there."""
-    basis = column.basis(function)
+    return checked_functionals(place, column, column.basis(function))
+
+
+def checked_functionals(place: int, column: Column, basis: Any) -> tuple[Complexes, Complexes]:
+    """Turn the basis of N functions into mean and contrast."""
     if not np.isfinite(basis).all():
         raise ModelError(
             f"the margin has no finite value everywhere in column {place}: it cannot take a missing or an "

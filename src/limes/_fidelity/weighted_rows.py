@@ -541,7 +541,8 @@ def _means_of_cells(
     means = sums(weights[:, None] * f) / safe
     away = f - means[cells]
     moved = weights[:, None] / safe[cells] * away
-    within, fourth = sums(moved**2), sums(moved**4)
+    squared = moved**2
+    within, fourth = sums(squared), sums(squared**2)
     effective = np.divide(within**2, fourth, out=np.full_like(within, np.inf), where=fourth > 0)
     between, parts = None, 1
     if rows.sequences is not None:

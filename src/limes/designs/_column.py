@@ -245,6 +245,11 @@ class IndicatorColumn(ColumnOfLaws):
             return None
         return self.law if self.cell is self.law.all_cells else None
 
+    @property
+    def by_means_in_cells(self) -> bool:
+        """Whether a smooth function is asked for its means in the cells alone, of a law that rows share."""
+        return isinstance(self.law, Marginal) and not isinstance(self.law.cells, TupleCells)
+
     def select(self, at: Ints) -> IndicatorColumn:
         """Some laws of a column whose rows share one."""
         complement = None if self.complement is None else self.complement[at]

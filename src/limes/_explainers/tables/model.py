@@ -373,8 +373,9 @@ class TabularModel:
     def _coefficients_under_other_law(self, row: Floats) -> Estimate:
         other = self._other
         x = other.table.encoded(self.table.plain(row[None]))
+        predict = other.bound.read_predict or other.bound.predict  # what was read needs no call
         try:
-            fitted = other.explain(other.rows(x), other.bound.predict(x), progress=progress_of(shown=False))
+            fitted = other.explain(other.rows(x), predict(x), progress=progress_of(shown=False))
         except CutShort as stop:
             raise stop.__cause__ or stop from None
         coef, errors = fitted.surrogate.coef[0], fitted.surrogate.standard_errors[0]

@@ -36,7 +36,7 @@ from limes._explanation.wording import count, number
 from limes._sampling.controls.tables import tree_control
 from limes._sampling.controls.wide import strongest
 from limes._threads import one_blas_thread
-from limes.designs._product import FeatureNumbers, ProductDesign, ProductFamily
+from limes.designs._product import FeatureNumbers, ProductDesign, ProductFamily, Rows
 from limes.exceptions import InputError
 from limes.models._calling.caller import Calls
 from limes.surrogates import LIME_SAMPLES
@@ -503,9 +503,7 @@ def _spread(at_rows: Floats, averages: Floats) -> float:
 
 
 def _features(family: ProductFamily, rows: Floats) -> FeatureNumbers:
-    if family.by_cell:
-        return family.features(family.cells(rows))
-    return FeatureNumbers.stacked([family.at(row) for row in rows])
+    return Rows(family, rows, family.cells(rows)).features.unscaled
 
 
 def _medians(

@@ -49,7 +49,8 @@ from limes.models.forms._base import (
     outputs_of,
     zero,
 )
-from limes.models.forms._links import CLASSES, CURVES, LINKS, SQUARES, Link
+from limes.models.forms._links import CURVES, LINKS, SQUARES, Link
+from limes.models.forms._planes import CLASSES
 from limes.models.forms._presence import NormalizedLinear, PresenceProducts
 from limes.models.forms._trees import Forest
 from limes.models.forms._tuples import ForestOfTuples

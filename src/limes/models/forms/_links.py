@@ -51,9 +51,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erf, expit, gamma, loggamma, ndtr, wofz
+from scipy.special import erf, expit, gamma, ndtr, wofz
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Floats
 from limes.exceptions import InputError
 
 Complexes: TypeAlias = NDArray[np.complex128]
@@ -466,84 +466,3 @@ CURVES: Mapping[str, Link] = {
     ),
     "tanh": Centred(np.tanh, rate=8.0),
 }
-
-
-# -- probabilities of three classes ------------------------------------------------------------------------
-#
-# With a and b the margins of the other two classes less that of class r, p_r = 1 / (1 + e^a + e^b) has the
-# double Mellin-Barnes integral of F(z₁, z₂) = Γ(-z₁) Γ(-z₂) Γ(1 + z₁ + z₂). Its midpoint sum on Re z = 0,
-# at t = ((k + ½) h, (l + ½) h), adds up the copies of p_r at distances of P = 2π/h with alternating signs.
-# Where a or b is far below 0 the copies are logistic functions of the other one, or 1, and add up to half
-# or a quarter of these:
-#
-#     p_r = (h/2π)² Σ_kl F(it) e^{i(t₁ a + t₂ b)} + ½ σ(-a) + ½ σ(-b) - ¼,
-#
-# the two σ by midpoint sums with the same h. All other copies, of pairs of alternating sequences that fall
-# as geometric ones, add up to less than 2.6 e^{-P} (e^a + e^{-a} + e^b + e^{-b}), whose expectation is a
-# product: P follows from E e^{±a}, not from the range of the margins. |F| falls as e^{-π max(|t₁|, |t₂|,
-# |t₁ + t₂|)}: the nodes fill a hexagon, half of which are conjugates of the others.
-#
-# A probability that is tiny keeps its digits as p_c = e^{m_c - m_r} p_r with the sum of the class r that is
-# likely where c is not.
-
-
-CLASSES = 3
-# -ln of the weight of all nodes that are left out
-_PLANE_DIGITS = 32.0
-# Nodes are searched up to heights where weights have fallen to a power of e^{-digits}
-_WINDOW = 1.25
-# Periods are rounded up to multiples of a 32nd of an octave, so that designs share their nodes
-_PLANE_PERIODS_PER_OCTAVE = 32
-# Copies add up to no more than this, times e^{-P} (e^a + e^{-a} + e^b + e^{-b})
-COPIES = 2.6
-# Approximate number of nodes over P²
-NODES = 4.4
-
-
-@dataclass(frozen=True, eq=False)
-class PlaneSum:
-    """Re Σ_n weights[n] e^{i (first[...] a + second[...] b)}, approximately p_r; the origin comes first."""
-
-    heights: tuple[Floats, Floats]  # t₁ and t₂, (K₁,) and (K₂,)
-    first: Ints  # (N,) positions of the nodes' heights
-    second: Ints
-    weights: Complexes  # (N,)
-    error: float  # of the nodes left out, without that of the copies
-    period: float  # P
-
-
-def plane_sum(period: float) -> PlaneSum:
-    """The nodes for copies at distances of ``period`` or a little more."""
-    octaves = np.ceil(np.log2(period) * _PLANE_PERIODS_PER_OCTAVE) / _PLANE_PERIODS_PER_OCTAVE
-    return _plane_sum(float(2.0**octaves))
-
-
-@lru_cache(maxsize=64)
-def _plane_sum(period: float) -> PlaneSum:
-    step = 2.0 * np.pi / period
-    count = int(np.ceil(_WINDOW * _PLANE_DIGITS / np.pi / step))
-    half = step * (np.arange(count) + 0.5)
-    # 0 is on the lines of the two logistic functions, or the origin
-    t1, t2 = np.append(0.0, half), np.concatenate([[0.0], half, -half])
-    weights = np.zeros((t1.size, t2.size), dtype=np.complex128)
-    weights[0, 0] = 0.25
-    weights[1:, 0] = weights[0, 1 : count + 1] = 0.5j * step / np.sinh(np.pi * half)
-    # t₁ + t₂ is a multiple of h from 1 - n to 2n - 1
-    of_sums = loggamma(1.0 + 1j * step * np.arange(1 - count, 2 * count))
-    multiple = np.arange(count)[:, None] + np.concatenate([np.arange(count), -1 - np.arange(count)]) + count
-    kernel = np.exp(loggamma(-1j * half)[:, None] + loggamma(-1j * t2[1:]) + of_sums[multiple])
-    weights[1:, 1:] = 2.0 * (step / (2.0 * np.pi)) ** 2 * kernel
-    size = np.abs(weights).ravel()
-    order = np.argsort(size, kind="stable")
-    dropped = np.searchsorted(np.cumsum(size[order]), np.exp(-_PLANE_DIGITS))
-    first, second = np.divmod(np.sort(order[dropped:]), t2.size)
-    used = np.unique(first), np.unique(second)
-    return PlaneSum(
-        heights=(t1[used[0]], t2[used[1]]),
-        first=np.searchsorted(used[0], first),
-        second=np.searchsorted(used[1], second),
-        weights=weights[first, second],
-        # nodes beyond the window weigh far less than those dropped inside
-        error=2.0 * float(np.exp(-_PLANE_DIGITS)),
-        period=period,
-    )

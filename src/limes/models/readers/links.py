@@ -16,7 +16,8 @@ from limes.models._calling.outputs import kind_of
 from limes.models._reading import CannotRead, Reader, Schema, only_margin, refuse_all_but_margin
 from limes.models.forms._base import Form
 from limes.models.forms._linked import Linked, Softmax
-from limes.models.forms._links import CLASSES, LINKS
+from limes.models.forms._links import LINKS
+from limes.models.forms._planes import CLASSES
 
 
 def logistic_of(margin: Form) -> Linked:
