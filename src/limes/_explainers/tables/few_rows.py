@@ -35,6 +35,7 @@ from limes._explainers.hierarchy import Estimate, drawn_sets, influence_of
 from limes._explainers.set_controls import RATIOS, SHARES, convex, lasso, likeliest, ridge
 from limes._sampling.controls.control import evenly_spread
 from limes._sampling.least_squares import student_factors
+from limes._shapley.enumerated import enumerated
 from limes._shapley.exact import RowContributions
 from limes._shapley.game_controls import (
     ColumnFunctions,
@@ -54,7 +55,9 @@ from limes.models._calling.caller import Calls, paced_calls
 from limes.models._calling.counts import AnswerCount
 
 # Calls below which this is better than pairs of sets with a control each: a number a column, within bounds
-_A_COLUMN, _LEAST_BORDER, _MOST_BORDER = 16, 96, 320
+_A_COLUMN, _LEAST_BORDER, _MOST_BORDER = 22, 96, 440
+# Rows that are all asked about, at most
+_MOST_STATES = 512
 # Share of the rows that keep nothing
 _FOR_BASE = 1 / 6
 # Such rows that show their variance
@@ -81,22 +84,38 @@ def contributions_at(
     is_current: bool,
 ) -> RowContributions:
     """Contributions at the law's row by calls, given f there (k,); ``spent`` calls were made before."""
-    most, columns = walks.sampling.max_calls - spent, np.flatnonzero(law.varies)
-    border = min(max(_A_COLUMN * columns.size, _LEAST_BORDER), _MOST_BORDER)
-    if columns.size < 2 or most >= max(border, least_walked(columns.size)):
-        return SetSampler(walks).at(law, prediction, before, spent, is_current=is_current)
-    least = LEAST_ROWS - isinstance(law, OccurringDraws)
-    if most < least:
-        raise InputError(
-            f"{max(most, 0):,} calls are left for contributions, which need {least}: "
-            f"{walks.advice(least - most)}"
-        )
+    sampling, columns = walks.sampling, np.flatnonzero(law.varies)
+    most, border = sampling.max_calls - spent, _border(columns.size)
     tally = AnswerCount()
     with tally.counting(), one_blas_thread():
-        if walks.check is not None and not is_current:
-            walks.check()
-        account = _FewRows(walks, law, prediction, before, most, columns).account()
+        make = paced_calls if sampling.is_function else Calls
+        # what random answers have in common within a call must differ between parts
+        batch = sampling.rows_a_call(max(1, most // 32))
+        calls = make(walks.predict, batch_size=batch, retry=sampling.retry, is_function=sampling.is_function)
+
+        def ask(x: Floats) -> Floats:
+            if walks.check is not None and not is_current:
+                walks.check()
+            return np.asarray(calls.one_pass(calls)(x))
+
+        account = None
+        if sampling.is_function:
+            account = enumerated(law, prediction, ask, min(most, _MOST_STATES))
+        if account is None and columns.size > 1 and most < border:
+            least = LEAST_ROWS - isinstance(law, OccurringDraws)
+            if most < least:
+                raise InputError(
+                    f"{max(most, 0):,} calls are left for contributions, which need {least}: "
+                    f"{walks.advice(least - most)}"
+                )
+            account = _FewRows(walks, law, prediction, before, most, columns).account(ask)
+    if account is None:
+        return SetSampler(walks).at(law, prediction, before, spent, is_current=is_current)
     return replace(account, calls=np.array([tally.rows]))
+
+
+def _border(columns: int) -> int:
+    return max(min(max(_A_COLUMN * columns, _LEAST_BORDER), _MOST_BORDER), least_walked(columns))
 
 
 class _Fits(NamedTuple):
@@ -170,15 +189,17 @@ def _lasso_of_products(its: _Training) -> _Fits:
         of_pairs = coef[:, its.lines.size :, 0]
         answers = sums.answers + (of_pairs @ held.T)[:, :, None]
         parts.append(sums._replace(answers=answers, pairs=[(its_pairs, of_pairs)]))
-    whole = (np.concatenate([getattr(part, name) for part in parts], axis=-1) for name in _Fits._fields[:3])
-    return _Fits(*whole, [part.pairs[0] for part in parts])
+    answers, coef, level = (
+        np.concatenate(each, axis=-1) for each in zip(*(p[:3] for p in parts), strict=True)
+    )
+    return _Fits(answers, coef, level, [part.pairs[0] for part in parts])
 
 
 def _products_of(functions: ColumnFunctions, columns: Ints) -> Ints:
     """Pairs of functions of two of these columns, (q, 2)."""
     its = functions.multiplies[np.isin(functions.column[functions.multiplies], columns)]
     pairs = its[np.stack(np.triu_indices(its.size, 1), axis=1)]
-    return pairs[functions.column[pairs[:, 0]] != functions.column[pairs[:, 1]]]
+    return np.asarray(pairs[functions.column[pairs[:, 0]] != functions.column[pairs[:, 1]]])
 
 
 def _following(products: Floats, rest: Floats) -> Ints:
@@ -326,14 +347,8 @@ class _FewRows:
     most: int
     columns: Ints  # that vary
 
-    def account(self) -> RowContributions:
-        law, sampling, rng = self.law, self.walks.sampling, self._stream()
-        make = paced_calls if sampling.is_function else Calls
-        # what random answers have in common within a call must differ between parts
-        batch = sampling.rows_a_call(max(1, self.most // 32))
-        calls = make(
-            self.walks.predict, batch_size=batch, retry=sampling.retry, is_function=sampling.is_function
-        )
+    def account(self, ask: Callable[[Floats], Floats]) -> RowContributions:
+        law, rng = self.law, self._stream()
         for_base = 0
         if isinstance(law, IndependentDraws):
             for_base = min(max(1, round(_FOR_BASE * self.most)), self.most - LEAST_ROWS + 1)
@@ -341,7 +356,7 @@ class _FewRows:
         kept = np.zeros((self.most, law.row.size), dtype=np.bool_)
         kept[: len(z), self.columns] = z > 0
         x = np.where(kept | ~law.varies, law.row, law.draw(rng, self.most))
-        answers = np.asarray(calls.one_pass(calls)(x)).reshape(self.most, -1)
+        answers = np.asarray(ask(x)).reshape(self.most, -1)
         every = np.concatenate([answers, self._before[1], self.prediction[None]])
         first = int(are_complements(every))
         f, unit = scaled(every[:, first:])
@@ -377,8 +392,8 @@ class _FewRows:
         values[np.abs(values) <= DIFFERENCE_ROUNDING * np.abs(f).max(axis=0)] = 0.0
         if (omitted := law.starts.omitted) is not None:
             away = np.einsum("r,rmk->mk", weighed, (fitted.values - gamma) ** 2)
-            factor = student_factors(np.array(max(omitted.effective - 1.0, 1.0)))
-            errors = np.hypot(errors, factor * np.sqrt(omitted.share * away / omitted.effective))
+            of_omitted = _widened(omitted.effective) * np.sqrt(omitted.share * away / omitted.effective)
+            errors = np.hypot(errors, of_omitted)
         errors = np.hypot(errors, law.rounding * np.abs(values).max(initial=0.0))
         spread = self.walks.sampling.spread / unit
         # what the values were moved by, they were moved by alone and last, too
@@ -422,9 +437,9 @@ class _FewRows:
         law, n = self.law, len(fitted.rest)
         if isinstance(law, OccurringDraws):
             answers = law.starts.answers[:, -unit.size :]
-            omitted, none = law.starts.omitted, np.zeros(unit.size)
-            factor = student_factors(np.array(max(len(answers) - 1.0, 1.0)))
-            errors = none if omitted is None else factor * np.sqrt(omitted.base[-unit.size :])
+            errors = np.zeros(unit.size)
+            if (omitted := law.starts.omitted) is not None:
+                errors = _widened(omitted.effective) * np.sqrt(omitted.base[-unit.size :])
             return _Base(law.weights @ answers / unit, errors / unit)
         of_base, every = fitted.rest[sets:], fitted.rest
         mean = row_weights(law, fitted.base) @ fitted.base + of_base.mean(axis=0)
@@ -438,18 +453,22 @@ class _FewRows:
         return _Base(mean, np.sqrt(errors**2 + f.var(axis=0) / n**2))
 
 
+def _widened(effective: float) -> Floats:
+    """The factor on errors that as many rows show."""
+    return student_factors(np.array(max(effective - 1.0, 1.0)))
+
+
 def _joined(functions: ColumnFunctions, shares: list[float], sums: list[SumOfPairs]) -> SumOfPairs:
     """The sum of shares of sums, each product once."""
-    coef, level = (
-        sum(p * np.asarray(getattr(s, name)) for p, s in zip(shares, sums, strict=True))
-        for name in ("coef", "intercept")
-    )
-    pairs = np.concatenate([its.pairs for its in sums])
+    coef = np.sum([p * its.coef for p, its in zip(shares, sums, strict=True)], axis=0)
+    level = np.sum([p * its.intercept for p, its in zip(shares, sums, strict=True)], axis=0)
     of_pairs = np.concatenate([p * its.of_pairs for p, its in zip(shares, sums, strict=True)])
-    pairs, place = np.unique(pairs, axis=0, return_inverse=True)
-    whole = np.bincount(place.reshape(-1), of_pairs[:, 0], minlength=len(pairs))
-    on = whole != 0
-    return SumOfPairs(functions, coef, level, pairs[on], whole[on, None])
+    every = np.concatenate([its.pairs for its in sums])
+    pairs, place = np.unique(every, axis=0, return_inverse=True)
+    whole = np.zeros((len(pairs), 1))
+    np.add.at(whole, place.reshape(-1), of_pairs)
+    on = whole[:, 0] != 0
+    return SumOfPairs(functions, coef, level, pairs[on], whole[on])
 
 
 def _sum(game: Game, share: float, other: Game) -> Game:
