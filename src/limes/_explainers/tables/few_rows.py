@@ -55,7 +55,7 @@ from limes.models._calling.caller import Calls, paced_calls
 from limes.models._calling.counts import AnswerCount
 
 # Calls below which this is better than pairs of sets with a control each: a number a column, within bounds
-_A_COLUMN, _LEAST_BORDER, _MOST_BORDER = 22, 96, 440
+_A_COLUMN, _LEAST_BORDER, _MOST_BORDER = 40, 96, 440
 # Rows that are all asked about, at most
 _MOST_STATES = 512
 # Share of the rows that keep nothing
@@ -66,8 +66,8 @@ _KNOWN = 5
 _PARTS, _FEW, _FEWER_PARTS = 8, 300, 4
 # Columns whose functions are fitted, at most, and whose products are; and most products
 _COLUMNS, _LEADING, _PRODUCTS = 100, 6, 160
-# Rows that were answered before which models are fitted to, at most
-_BEFORE = 256
+# Rows that were answered before which models are fitted to, at most, and rows that all pairs are fitted to
+_BEFORE, _MOST_OF_PAIRS = 256, 512
 # Scales of functions: indicators of kept columns are ±1/2, and kinks follow lines
 _KEPT, _KINK = 2.0, 0.5
 
@@ -258,14 +258,19 @@ class _PairsOfColumns:
         its = self.functions
         return np.where(its.is_kept, _KEPT, np.where(its.is_kink, _KINK, 1.0))
 
+    @cached_property
+    def _some(self) -> Ints:
+        """The rows that it is fitted to, evenly spread if there are many."""
+        return np.arange(len(self.values))[evenly_spread(len(self.values), _MOST_OF_PAIRS)]
+
     def _of_column(self, j: int, x: Floats) -> Floats:
-        """κ_j of values (m, P) and the rows, (m, n)."""
+        """κ_j of values (m, P) and the rows that it is fitted to, (m, q)."""
         its = self.functions.column == j
-        return np.asarray((x[:, its] * self._scale[its] ** 2) @ self.values[:, its].T)
+        return np.asarray((x[:, its] * self._scale[its] ** 2) @ self.values[np.ix_(self._some, its)].T)
 
     def _sums(self, x: Floats) -> tuple[Floats, Floats]:
         """Σ_j κ_j, and Σ_{j<l} κ_j κ_l."""
-        total, squares = np.zeros((2, len(x), len(self.values)))
+        total, squares = np.zeros((2, len(x), self._some.size))
         for j in range(self.functions.columns.size):
             its = self._of_column(j, x)
             total, squares = total + its, squares + its**2
@@ -273,33 +278,34 @@ class _PairsOfColumns:
 
     @cached_property
     def _kernels(self) -> tuple[Floats, Floats, float, float]:
-        """Both of the rows, in units of their mean variances, and these units."""
+        """Both of all rows, (n, q), in units of their mean variances, and these units."""
         both = self._sums(self.values)
-        first, second = (float(np.trace(its)) / len(its) or 1.0 for its in both)
+        first, second = (float(np.trace(its[self._some])) / self._some.size or 1.0 for its in both)
         return both[0] / first, both[1] / second, first, second
 
-    def fit(self, rows: Ints, f: Floats, held: Ints) -> tuple[Floats, Floats, Floats]:
-        """Answers to held rows (h, k), levels (k,), and weights (n, k), by answers f (n, k) at some rows."""
+    def fit(self, held: Ints, f: Floats) -> tuple[Floats, Floats, Floats]:
+        """Answers to held rows (h, k), levels (k,), and weights (q, k), by answers f (n, k) to others."""
         single, double, *_ = self._kernels
-        y = f[rows]
-        level, at = y.mean(axis=0), np.ix_(rows, rows)
+        fitted = np.flatnonzero(~np.isin(self._some, held))
+        rows = self._some[fitted]
+        y, at, at_held = f[rows], np.ix_(rows, fitted), np.ix_(held, fitted)
+        level = y.mean(axis=0)
         spectra = {
             ratio: np.linalg.eigh(1.0 + single[at] + ratio * double[at])
             for ratio in (sorted({ratio for ratio, _ in self.chosen}) or RATIOS)
         }
         if not self.chosen:
             self.chosen.extend(likeliest(spectra, y - level))
-        weights, answers = np.zeros(f.shape), np.empty((held.size, level.size))
+        weights, answers = np.zeros((self._some.size, level.size)), np.empty((held.size, level.size))
         for k, (ratio, noise) in enumerate(self.chosen):
             sizes, axes = spectra[ratio]
             dual = axes @ ((axes.T @ (y - level)[:, k]) / (np.maximum(sizes, 0.0) + noise))
-            weights[rows, k] = dual
-            at_held = np.ix_(held, rows)
+            weights[fitted, k] = dual
             answers[:, k] = level[k] + (1.0 + single[at_held] + ratio * double[at_held]) @ dual
         return answers, level, weights
 
     def game(self, output: int, level: float, weights: Floats) -> Game:
-        """The game of weights (n,) of the rows."""
+        """The game of weights (q,) of the rows that it is fitted to."""
         *_, unit, of_pairs = self._kernels
         ratio = self.chosen[output][0] / of_pairs
         at_row, drawn = self.functions.at_row[None], self.functions.drawn
@@ -414,23 +420,25 @@ class _FewRows:
         part = np.concatenate([np.arange(sets), np.arange(n - sets)]) % count
         fits: list[list[_Fits]] = [[] for _ in _KINDS]
         process, by_process = _PairsOfColumns(functions, values), np.empty((n, f.shape[1]))
-        level, duals = np.zeros(f.shape[1]), np.zeros(f.shape)
+        levels, duals = [], []
         for i in range(count):
             held = np.flatnonzero(part == i)
             rows = np.setdiff1d(np.arange(len(values)), held)
             training = _Training(values[rows], f[rows], values[held], functions)
             for each, kind in zip(fits, _KINDS, strict=True):
                 each.append(kind(training))
-            by_process[held], of_part, dual = process.fit(rows, f, held)
-            level, duals = level + of_part / count, duals + dual / count
+            by_process[held], level, dual = process.fit(held, f)
+            levels.append(level)
+            duals.append(dual)
         rest, games = np.empty((n, f.shape[1])), []
+        level, dual = np.mean(levels, axis=0), np.mean(duals, axis=0)
         for o in range(f.shape[1]):
             means = [_mean_of(functions, each, part, f[:n, o], o) for each in fits]
             predicted = np.stack([*(mean.answers for mean in means), by_process[:, o]], axis=1)
             *shares, of_process = convex(predicted, f[:n, o])
             rest[:, o] = f[:n, o] - predicted @ [*shares, of_process]
             game = _joined(functions, shares, [mean.sum for mean in means]).game()
-            games.append(_sum(game, of_process, process.game(o, level[o], duals[:, o])))
+            games.append(_sum(game, of_process, process.game(o, level[o], dual[:, o])))
         return _Fitted(rest, *(np.concatenate(each, axis=-1) for each in zip(*games, strict=True)))
 
     def _base(self, fitted: _Fitted, f: Floats, unit: Floats, sets: int) -> _Base:
