@@ -483,7 +483,7 @@ def _unit_shares(shown: Floats, units: Partition) -> Floats:
 
 
 def influence_of(z: Floats, weights: Floats) -> Floats:
-    """What sets z (n, d) say of each unit: within_s / q_s (z_j - r/d), (n, d)."""
+    """Numbers within_s / q_s (z_j - r/d) of sets z (n, d), by which answers count for units, (n, d)."""
     return np.asarray(weights[:, None] * (z - z.mean(axis=1, keepdims=True)))
 
 
@@ -506,7 +506,7 @@ class SetsOfUnits(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class EstimateOfSets:
     """Contributions (d, k) by one law of sets, and what their errors follow from."""
 
     values: Floats
@@ -518,7 +518,7 @@ class Estimate:
     unlike: Floats  # the mean square that the rest of one more set may have, (k,)
 
     @classmethod
-    def of(cls, nodes: Floats, its: SetsOfUnits, other: FittedModel | None = None) -> Estimate:
+    def of(cls, nodes: Floats, its: SetsOfUnits, other: FittedModel | None = None) -> EstimateOfSets:
         none, whole = its.earlier_f[:2]
         control = set_control(nodes, its.earlier, its.earlier_f, its.z, its.f, other=other)
         influence = influence_of(its.z, its.weights)
@@ -534,7 +534,7 @@ class Estimate:
         total: Floats,
         unlike: Floats,
         pairs: tuple[tuple[Pair, ...], ...] = (),
-    ) -> Estimate:
+    ) -> EstimateOfSets:
         """Contributions that add up to a ``total`` (k,), by those of g (d, k) and what g leaves of sets."""
         rho, variance = _mean_and_variance(influence, rest)
         share = _shares_of_rest(*_of_parts(influence, rest), variance)
@@ -580,7 +580,7 @@ class _Game(NamedTuple):
             rows = _unit_shares(sets.z[:, units.whole_groups], units)
             its_units = of_units.earlier, of_units.earlier_f, of_units.z, of_units.f
             other = model_beside(units.nodes, *its_units, units.shares, rows)
-        its = Estimate.of(np.eye(sets.z.shape[1]), sets, other)
+        its = EstimateOfSets.of(np.eye(sets.z.shape[1]), sets, other)
         return cls(its.values, its.errors(), sets.z, sets.f)
 
 
@@ -588,13 +588,13 @@ def _account(units: Partition, sets: SetsOfUnits, game: _Game | None) -> LevelAc
     """The account by sets of units, and by the game of groups unless that is None."""
     none, shares = sets.earlier_f[0], units.shares
     if game is None:
-        its = Estimate.of(units.nodes, sets)
+        its = EstimateOfSets.of(units.nodes, sets)
         values, errors, sum_errors = its.values, its.errors(), its.errors(shares)
     else:
         # sets of groups train the control of units
         earlier = np.concatenate([sets.earlier, _unit_shares(game.z[:, units.whole_groups], units)])
         earlier_f = np.concatenate([sets.earlier_f, game.f])
-        its = Estimate.of(units.nodes, sets._replace(earlier=earlier, earlier_f=earlier_f))
+        its = EstimateOfSets.of(units.nodes, sets._replace(earlier=earlier, earlier_f=earlier_f))
         sum_errors, its_errors = game.errors, its.errors()
         values, errors = np.empty(its.values.shape), np.empty(its.values.shape)
         for k in range(none.size):
@@ -651,7 +651,7 @@ class FewSets:
         weights = d * self.law[1:d].sum() / (hidden * (d - hidden) * self.law[hidden])
         ends, f = np.array([[0.0], [1.0]]) * np.ones(d), np.concatenate([none, self.prediction[None]])
         sets = SetsOfUnits(ends, f, self.z[some], self.answers[some].reshape(-1, f.shape[1]), weights)
-        its = Estimate.of(np.eye(d), sets)
+        its = EstimateOfSets.of(np.eye(d), sets)
         unknown = np.full(its.values.shape, np.nan)
         zero = np.zeros(none.shape[1])
         numbers = (none[0], its.values, its.errors(), unknown, unknown, self.tally.rows, zero)

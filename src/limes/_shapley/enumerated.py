@@ -27,7 +27,7 @@ _COMPARED = 1 << 16
 def enumerated(
     law: GameLaw, prediction: Floats, ask: Callable[[Floats], Floats], most: int
 ) -> RowContributions | None:
-    """Contributions by at most so many answers (n, k); None where the game has more rows."""
+    """Contributions by at most ``most`` answers; None where the game has more rows."""
     columns = np.flatnonzero(law.varies)
     if not 0 < columns.size <= LARGEST_ENUMERATION:
         return None

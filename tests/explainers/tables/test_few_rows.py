@@ -82,19 +82,19 @@ def _forest(seed):
 @pytest.fixture(scope="module")
 def cases():
     """(function, background, row, contributions, base)"""
-    made = []
+    every = []
     for seed in range(repeats(6, 3)):
         for kind in ("linear", "products", "all", "any", "dense"):
             f, row = _of_levels(kind, seed), LEVELS[seed]
-            made.append((f, LEVELS, row, *_by_all_rows(f, row)))
+            every.append((f, LEVELS, row, *_by_all_rows(f, row)))
         model, row = _forest(seed), X[seed]
         exact = limes.TabularExplainer(model, X).contributions(row)
         assert exact.method == "exact"
         account = exact.contributions
         # a function, behind which nothing is read
-        asked = lambda x, m=model: m.predict(x)  # noqa: E731
-        made.append((asked, X, row, account.values[0], account.base_values[0]))
-    return made
+        answers = lambda x, m=model: m.predict(x)  # noqa: E731
+        every.append((answers, X, row, account.values[0], account.base_values[0]))
+    return every
 
 
 @pytest.mark.parametrize("most", [16, 24, 32, 64, 126, 180])

@@ -1,7 +1,7 @@
 r"""Contributions of a function of a table from few answers, by the estimate that inputs have.
 
 A row keeps the columns S of the explained row ξ and draws the others: its answer is v(S) = E f(ξ on S, Z
-elsewhere) and noise. Sets are drawn as those of units are (``hierarchy.py``), each with a draw Z of its own,
+elsewhere) and noise. Sets are drawn as those of units are (``hierarchy.py``), each with a separate draw Z,
 so that what a readable model g leaves of the answers estimates its contributions without bias, noise and all:
 
     φ_j ≈ γ_j + λ_j ρ_j,    ρ_j = (1/n) Σ_i within_s / q_s (z_ij - r_i/d) (f_i - g_i).
@@ -31,7 +31,7 @@ import numpy as np
 
 from limes._arrays import DIFFERENCE_ROUNDING, Bools, Floats, Ints, are_complements
 from limes._explainers.budget import LEAST_ROWS
-from limes._explainers.hierarchy import Estimate, drawn_sets, influence_of
+from limes._explainers.hierarchy import EstimateOfSets, drawn_sets, influence_of
 from limes._explainers.set_controls import RATIOS, SHARES, convex, lasso, likeliest, ridge
 from limes._sampling.controls.control import evenly_spread
 from limes._sampling.least_squares import student_factors
@@ -61,7 +61,7 @@ _MOST_STATES = 512
 # Share of the rows that keep nothing
 _FOR_BASE = 1 / 6
 # Such rows that show their variance
-_KNOWN = 5
+_SEVERAL = 5
 # Parts of up to a number of rows, and of more
 _PARTS, _FEW, _FEWER_PARTS = 8, 300, 4
 # Columns whose functions are fitted, at most, and whose products are; and most products
@@ -326,7 +326,7 @@ class _PairsOfColumns:
 
 
 class _Fitted(NamedTuple):
-    """What a model g, fitted without each part of the rows, says of them and of the game."""
+    """A model g that is fitted without each part of the rows: its rest of them, and its game."""
 
     rest: Floats  # what it leaves of rows that it does not know, (n, k)
     base: Floats  # at each row of the background, (R, k)
@@ -344,7 +344,7 @@ class _Base(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _FewRows:
-    """What one row's account is computed from."""
+    """The account of one row, and all that it is computed from."""
 
     walks: PermutationSampler
     law: GameLaw
@@ -393,7 +393,7 @@ class _FewRows:
         weighed = row_weights(law, fitted.values)
         gamma, alone, last = (np.einsum("r,rmk->mk", weighed, its) for its in fitted[2:])
         rest, unlike = fitted.rest[: len(z)], np.concatenate([f[: len(x)], f[-1:]]).var(axis=0)
-        its = Estimate.of_rest(gamma, rest, influence_of(z, weights), prediction - base.value, unlike)
+        its = EstimateOfSets.of_rest(gamma, rest, influence_of(z, weights), prediction - base.value, unlike)
         values, errors = its.values, np.hypot(its.errors(), base.errors / m)
         values[np.abs(values) <= DIFFERENCE_ROUNDING * np.abs(f).max(axis=0)] = 0.0
         if (omitted := law.starts.omitted) is not None:
@@ -414,8 +414,9 @@ class _FewRows:
     def _fitted(self, x: Floats, kept: Bools, f: Floats, sets: int) -> _Fitted:
         n, functions = len(x), ColumnFunctions(self.law, self.columns)
         none = np.zeros((len(self._before[0]), x.shape[1]), dtype=np.bool_)
-        own = functions(x, kept)
-        values = np.concatenate([own, functions(self._before[0], none), functions.at_row[None]])
+        values = np.concatenate(
+            [functions(x, kept), functions(self._before[0], none), functions.at_row[None]]
+        )
         count = min(_PARTS if n <= _FEW else _FEWER_PARTS, sets)
         part = np.concatenate([np.arange(sets), np.arange(n - sets)]) % count
         fits: list[list[_Fits]] = [[] for _ in _KINDS]
@@ -453,7 +454,7 @@ class _FewRows:
         mean = row_weights(law, fitted.base) @ fitted.base + of_base.mean(axis=0)
         # others show the variance of few, which may be the larger one where nothing is kept
         errors = wide_error_of_mean(every) * np.sqrt(n / len(of_base))
-        if len(of_base) >= _KNOWN:
+        if len(of_base) >= _SEVERAL:
             errors = np.maximum(errors, wide_error_of_mean(of_base))
         else:
             errors = errors * np.sqrt(2.0)
