@@ -174,7 +174,7 @@ def _p(x):
     return 1.0 / (1.0 + np.exp(-curved(x)))
 
 
-@pytest.mark.parametrize("most", [16, 17, 24, 26, 27, 28, 40, 63, 64, 110])
+@pytest.mark.parametrize("most", [16, 17, 26, 28, 64, 110])
 @pytest.mark.parametrize("door", DOORS)
 def test_contributions_are_never_refused(door, most):
     function, background, options = DOORS[door]
