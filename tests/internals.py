@@ -45,6 +45,7 @@ NAMES = {
     ),
     "limes._shapley.set_sampler": "law_of_sizes weights_of_sets",
     "limes._shapley.covers": "Covers",
+    "limes._shapley.enumerated": "enumerated",
     "limes._shapley.exact": "RowContributions exact_contributions interacting quadrature",
     "limes._sampling.controls": "CONTROLS control no_control switches wide",
     "limes._sampling.controls.control": (

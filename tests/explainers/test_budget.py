@@ -229,8 +229,8 @@ def test_inputs_have_contributions_from_16_calls_on(door, most):
 
 
 @pytest.mark.parametrize("door", ["table", "table, joint", "table, slopes"])
-@pytest.mark.parametrize("most", [20, 40])
-def test_tables_have_coefficients_from_20_calls_on(door, most):
+@pytest.mark.parametrize("most", [16, 40])
+def test_tables_have_coefficients_from_16_calls_on(door, most):
     function, explain = DOORS[door]
     model = Counted(function)
     explanation = explain(model, most)
@@ -260,7 +260,7 @@ def test_the_least_budget_is_named(door):
 def test_more_calls_are_never_too_few(columns):
     """With 100 calls a table of two columns was refused, and told to use 63."""
     background = TABLE[:, :columns]
-    for most in range(63 if columns == 2 else 150, 330, 9):
+    for most in range(16, 330, 9):
         explainer = limes.TabularExplainer(lambda x: x[:, 0] * x[:, 1], background, max_calls=most)
         explanation = explainer(background[:1], progress=False)
         assert np.isfinite(explanation.coefficients.values).all()
@@ -312,16 +312,10 @@ def test_contributions_left_to_later_are_within_what_is_left():
     assert model.rows == before + sum(one.contributions.calls.sum() for one in explanations)
 
 
-@pytest.mark.parametrize(
-    ("explain", "words"),
-    [
-        (lambda m: limes.TabularExplainer(m, TABLE, max_calls=150, contributions=False)(TABLE[:1]), "'auto'"),
-        (lambda m: limes.TabularExplainer(m, TABLE, max_calls=80)(TABLE[:1]), "at least"),
-    ],
-)
-def test_a_refusal_says_what_helps(explain, words):
-    with pytest.raises(InputError, match=words):
-        explain(Counted(curved)).contributions  # noqa: B018 - computed when read
+def test_a_refusal_says_what_helps():
+    explainer = limes.TabularExplainer(Counted(curved), TABLE, max_calls=150, contributions=False)
+    with pytest.raises(InputError, match="'auto'"):
+        explainer(TABLE[:1]).contributions  # noqa: B018 - computed when read
 
 
 def test_the_refusal_of_a_text_says_what_helps():

@@ -9,9 +9,9 @@ One input or one row asks for
 *Inputs* draw sets that serve both (``_shapley/coalitions.py``): nothing is split. *Tables* leave half of
 what checks do not take to contributions, which ask about other rows than a pool: the pool, or a row's own
 draws, has the other half, and contributions what is left; all of it where they alone are asked for. Where
-that is too little for them, or they are not wanted, the pool has it all. The split depends on options and
-columns alone, so that a row's numbers do not depend on the rows beside it: no row rests on more than
-``max_calls`` answers, shared or its own.
+they are not wanted, the pool has it all. The split depends on options alone, so that a row's numbers do not
+depend on the rows beside it: no row rests on more than ``max_calls`` answers, shared or its own. Of few calls
+none is for asking once more.
 
 `AnswerCount` counts what is reported.
 """
@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from limes._explainers.options import SamplingOptions, unasked_calls
-from limes._sampling.sampled import FEWEST, USUAL, Sampling, least_calls
+from limes._sampling.sampled import FEWEST, Sampling, least_calls
 from limes._shapley.coalitions import SubsetCalls, coalitions
 from limes._shapley.permutations import least_walked
 from limes.designs._exchangeable import LARGEST_ENUMERATION, ExchangeableDesign
@@ -32,11 +32,15 @@ from limes.models._calling.caller import CHECK_CALLS
 from limes.models._identity import WITNESSES
 
 # The share of the calls, and the least and most of them, for what is asked once more; of a table the share
-# that walks may have, and that a background's rows may have if these are all of them
+# that contributions have, and that a background's rows may have if these are all of them
 _AGAIN, _LEAST_AGAIN, _MOST_AGAIN = 1 / 16, 4, 256
-_WALKED, _OCCURRING = 1 / 2, 3 / 4
-# Answers of which none is asked for once more
-_UNWITNESSED = 16
+_RESERVED, _OCCURRING = 1 / 2, 3 / 4
+# Answers of which none is asked for once more; checks of a table's function
+_UNWITNESSED, _CHECKS = 16, 2 + CHECK_CALLS
+# Rows without which contributions have no variance: two sets of kept columns, and a row that keeps none
+LEAST_ROWS = 3
+# max_calls below which no row is asked about for the shape of its answer alone
+FEW_CALLS = 64
 # Share of the calls for the mean answer over a background, with all hidden
 _BASE_SHARE = 1 / 16
 
@@ -48,7 +52,7 @@ def least_for_input(d: int) -> int:
 
 def least_for_table(columns: int) -> int:
     """The same of a table's row by itself."""
-    checks, least = 2 + CHECK_CALLS, least_calls(columns)
+    checks, least = _CHECKS, least_calls(columns)
     options = SamplingOptions(max_calls=checks + least, contributions=False)
     budget = TableBudget(options, columns, checks)
     return budget.least_bound(checks + least, lambda its: its.samples >= least)
@@ -140,7 +144,10 @@ class TableBudget:
     @property
     def again(self) -> int:
         """Answers that a call, and who reads contributions later, may ask once more, for all of its rows."""
-        return 0 if self.most is None else max(_LEAST_AGAIN, min(int(_AGAIN * self.most), _MOST_AGAIN))
+        if self.most is None:
+            return 0
+        wanted = max(_LEAST_AGAIN, min(int(_AGAIN * self.most), _MOST_AGAIN))
+        return min(wanted, max(0, self._answers - _UNWITNESSED))
 
     @property
     def witnesses(self) -> int:
@@ -148,23 +155,25 @@ class TableBudget:
         return WITNESSES if self.most is None else min(WITNESSES, self.again // 4)
 
     @property
-    def _rest(self) -> int:
+    def _answers(self) -> int:
         assert self.most is not None  # noqa: S101 - asked where there is a bound
-        return max(0, self.most - self._kept_checks - self.again - 1)  # one is the prediction
+        return max(0, self.most - self._kept_checks - 1)  # one is the prediction
+
+    @property
+    def _rest(self) -> int:
+        return self._answers - self.again
 
     @property
     def _kept_checks(self) -> int:
         """Get what checks took: where a form that was read turned out not to be the model, half at most."""
-        return self.checks if self.most is None else min(self.checks, self.most // 2)
+        return self.checks if self.most is None else min(self.checks, max(self.most // 2, _CHECKS))
 
     @property
     def _reserved(self) -> int:
-        """Calls that walks have at least; 0 where they have too few, or contributions are not wanted."""
-        least = least_walked(self.columns)
-        if self.options.contributions is False or self._rest - least < max(USUAL, self._rest / 4):
+        """Calls that contributions have at least; 0 where they have too few, or are not wanted."""
+        if self.options.contributions is False or self._rest < FEWEST + LEAST_ROWS:
             return 0
-        # the pool keeps the fewest that it can have: a larger bound never leaves it too few
-        return min(max(int(_WALKED * self._rest), least), self._rest - USUAL)
+        return int(_RESERVED * self._rest)
 
     @property
     def samples(self) -> int:
@@ -195,7 +204,7 @@ class TableBudget:
 
     @property
     def can_afford_permutations(self) -> bool:
-        """Whether the calls that walks have are enough for contributions."""
+        """Whether contributions have enough calls."""
         return bool(self._reserved) if self.most is not None else least_walked(self.columns) <= self.walked
 
     def sampling(self, *, is_read: bool) -> Sampling:
@@ -211,15 +220,13 @@ class TableBudget:
         return replace(its, max_calls=self.samples, max_shared=self.shared)
 
     def advice(self, missing: int) -> str:
-        """Return what to do where walks miss n calls."""
+        """Return what to do where contributions miss n calls."""
         if self.most is not None and self.options.contributions is False:
             return (
                 f"max_calls={self.most} is used up by coefficients; pass contributions='auto', which leaves "
                 "them calls, or a larger max_calls"
             )
-        missed = self.most if self.most is not None and self.can_afford_permutations else None
-        first = self.checks + 1 + least_walked(self.columns) if missed is None else missed + missing
-        least = self.least_bound(first, lambda budget: budget.can_afford_permutations)
+        least = self.least_bound((self.most or 0) + missing, lambda budget: budget.can_afford_permutations)
         return f"pass max_calls of at least {least:,}"
 
     @property

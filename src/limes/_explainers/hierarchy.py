@@ -241,7 +241,7 @@ def exact_levels(
     base, values, d = account.base[0], account.values[0], len(units.shares)
     sums, fidelity, error = units.shares.T @ values, np.ones(base.size), np.zeros(base.size)
     if d > 1:
-        z, weights = _sets(rng, _SIMULATED, d, units.power)
+        z, weights = drawn_sets(rng, _SIMULATED, d, units.power)
         fidelity, error = _fidelity(predict(z).reshape(len(z), -1), base + z @ values, weights)
     zero = np.zeros_like
     return LevelAccount(units, base, values, zero(values), sums, zero(sums), fidelity, error, is_exact=True)
@@ -313,7 +313,7 @@ def account_of(
     calls -= 2
     each, most = int(calls * _LOOKING) // max(units.looks, 1), max(d, int(_UNITS_A_ROOT * np.sqrt(calls)))
     for i in range(units.looks):
-        z = _sets(rng, each, d, units.power)[0][:, units.of_pieces]
+        z = drawn_sets(rng, each, d, units.power)[0][:, units.of_pieces]
         shown, f, calls = np.concatenate([shown, z]), np.concatenate([f, ask(z)]), calls - each
         slopes, _ = _ridge(_unit_shares(shown, units) @ units.nodes, _steering(f))
         units = units.refined(_sizes(units.nodes @ slopes), d + (most - d) // (units.looks - i))
@@ -321,19 +321,19 @@ def account_of(
     earlier = _unit_shares(shown, units)
     spread = _spread_of_sizes(earlier.mean(axis=1), f, d) if units.looks else None
     ends = np.array([[0.0], [1.0]]) * np.ones(units.shares.shape[1])
-    of_units, of_groups = _Sets.of_none(earlier, f), _Sets.of_none(ends, f[:2])
+    of_units, of_groups = SetsOfUnits.of_none(earlier, f), SetsOfUnits.of_none(ends, f[:2])
     game, drawn = None, 0
     for most in _stages(calls) if accuracy is not None and not units.looks else [calls]:
         more = most - drawn
         grouped, are_all = (
             (0, False) if game is not None else _sets_of_groups(units, more, is_function=is_function)
         )
-        z, weights = _sets(rng, more - grouped, d, units.power, spread)
+        z, weights = drawn_sets(rng, more - grouped, d, units.power, spread)
         of_units, drawn = of_units.with_more(z, ask(z[:, units.of_pieces]), weights), most
         if are_all:
             game = _game_of_all(ask, units, none, whole)
         elif grouped:
-            z, weights = _sets(rng, grouped, units.shares.shape[1], units.power)
+            z, weights = drawn_sets(rng, grouped, units.shares.shape[1], units.power)
             of_groups = of_groups.with_more(z, ask(z[:, units.whole_groups]), weights)
         by_sets = _Game.of(of_groups, units, of_units) if len(of_groups.z) else None
         account = _account(units, of_units, by_sets if game is None else game)
@@ -454,7 +454,7 @@ def _enumerated(ask: Predict, units: Partition) -> LevelAccount:
 # -- sets ----------------------------------------------------------------------------------------------------
 
 
-def _sets(
+def drawn_sets(
     rng: np.random.Generator, count: int, d: int, power: int, spread: Floats | None = None
 ) -> tuple[Floats, Floats]:
     """Sets z (n, d), and within_s / q_s of each, (n,).
@@ -490,7 +490,12 @@ def _unit_shares(shown: Floats, units: Partition) -> Floats:
 # -- estimates -----------------------------------------------------------------------------------------------
 
 
-class _Sets(NamedTuple):
+def influence_of(z: Floats, weights: Floats) -> Floats:
+    """Numbers within_s / q_s (z_j - r/d) of sets z (n, d), by which answers count for units, (n, d)."""
+    return np.asarray(weights[:, None] * (z - z.mean(axis=1, keepdims=True)))
+
+
+class SetsOfUnits(NamedTuple):
     """Sets of d units, or groups, with answers to k outputs; earlier rows begin with none and all."""
 
     earlier: Floats  # (m, d)
@@ -500,16 +505,16 @@ class _Sets(NamedTuple):
     weights: Floats  # within_s / q_s, (n,)
 
     @classmethod
-    def of_none(cls, earlier: Floats, earlier_f: Floats) -> _Sets:
+    def of_none(cls, earlier: Floats, earlier_f: Floats) -> SetsOfUnits:
         return cls(earlier, earlier_f, earlier[:0], earlier_f[:0], np.empty(0))
 
-    def with_more(self, z: Floats, f: Floats, weights: Floats) -> _Sets:
+    def with_more(self, z: Floats, f: Floats, weights: Floats) -> SetsOfUnits:
         old, new = self[2:], (z, f, weights)
-        return _Sets(*self[:2], *(np.concatenate(both) for both in zip(old, new, strict=True)))
+        return SetsOfUnits(*self[:2], *(np.concatenate(both) for both in zip(old, new, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
-class _Estimate:
+class EstimateOfSets:
     """Contributions (d, k) by one law of sets, and what their errors follow from."""
 
     values: Floats
@@ -522,19 +527,32 @@ class _Estimate:
     unlike: Floats  # the mean square that the rest of one more set may have, (k,)
 
     @classmethod
-    def of(cls, nodes: Floats, its: _Sets, other: FittedModel | None = None) -> _Estimate:
+    def of(cls, nodes: Floats, its: SetsOfUnits, other: FittedModel | None = None) -> EstimateOfSets:
         none, whole = its.earlier_f[:2]
         control = set_control(nodes, its.earlier, its.earlier_f, its.z, its.f, other=other)
-        influence = its.weights[:, None] * (its.z - its.z.mean(axis=1, keepdims=True))
-        rho, variance = _mean_and_variance(influence, control.rest)
-        share = _shares_of_rest(*_of_parts(influence, control.rest), variance)
-        if len(its.z) > len(rho) >= _FEWEST_SHRUNK:
-            share = np.maximum(share, _shares_of_leading(control.gamma, rho, variance))
-        values = control.gamma + share * rho
-        values = values + (whole - none - values.sum(axis=0)) / len(values)
-        missed = whole - none - control.gamma.sum(axis=0)
+        influence = influence_of(its.z, its.weights)
         unlike = np.concatenate([its.earlier_f[:2], its.f]).var(axis=0)
-        return cls(values, control.pairs, influence, control.rest, variance, share, missed, unlike)
+        return cls.of_rest(control.gamma, control.rest, influence, whole - none, unlike, control.pairs)
+
+    @classmethod
+    def of_rest(
+        cls,
+        gamma: Floats,
+        rest: Floats,
+        influence: Floats,
+        total: Floats,
+        unlike: Floats,
+        pairs: tuple[tuple[Pair, ...], ...] = (),
+    ) -> EstimateOfSets:
+        """Contributions that add up to a ``total`` (k,), by those of g (d, k) and what g leaves of sets."""
+        rho, variance = _mean_and_variance(influence, rest)
+        share = _shares_of_rest(*_of_parts(influence, rest), variance)
+        if len(rest) > len(rho) >= _FEWEST_SHRUNK:
+            share = np.maximum(share, _shares_of_leading(gamma, rho, variance))
+        values = gamma + share * rho
+        values = values + (total - values.sum(axis=0)) / len(values)
+        missed = total - gamma.sum(axis=0)
+        return cls(values, pairs, influence, rest, variance, share, missed, unlike)
 
     def errors(self, parts: Floats | None = None) -> Floats:
         """Errors (d, k) of values, or of sums of them, (g, k), by parts (d, g)."""
@@ -569,27 +587,27 @@ class _Game(NamedTuple):
     f: Floats
 
     @classmethod
-    def of(cls, sets: _Sets, units: Partition, of_units: _Sets) -> _Game:
+    def of(cls, sets: SetsOfUnits, units: Partition, of_units: SetsOfUnits) -> _Game:
         other = None
         if len(of_units.z) >= len(units.shares):  # fewer sets say less of units than of groups
             rows = _unit_shares(sets.z[:, units.whole_groups], units)
             its_units = of_units.earlier, of_units.earlier_f, of_units.z, of_units.f
             other = model_beside(units.nodes, *its_units, units.shares, rows)
-        its = _Estimate.of(np.eye(sets.z.shape[1]), sets, other)
+        its = EstimateOfSets.of(np.eye(sets.z.shape[1]), sets, other)
         return cls(its.values, its.errors(), sets.z, sets.f)
 
 
-def _account(units: Partition, sets: _Sets, game: _Game | None) -> LevelAccount:
+def _account(units: Partition, sets: SetsOfUnits, game: _Game | None) -> LevelAccount:
     """The account by sets of units, and by the game of groups unless that is None."""
     none, shares = sets.earlier_f[0], units.shares
     if game is None:
-        its = _Estimate.of(units.nodes, sets)
+        its = EstimateOfSets.of(units.nodes, sets)
         values, errors, sum_errors = its.values, its.errors(), its.errors(shares)
     else:
         # sets of groups train the control of units
         earlier = np.concatenate([sets.earlier, _unit_shares(game.z[:, units.whole_groups], units)])
         earlier_f = np.concatenate([sets.earlier_f, game.f])
-        its = _Estimate.of(units.nodes, sets._replace(earlier=earlier, earlier_f=earlier_f))
+        its = EstimateOfSets.of(units.nodes, sets._replace(earlier=earlier, earlier_f=earlier_f))
         sum_errors, its_errors = game.errors, its.errors()
         values, errors = np.empty(its.values.shape), np.empty(its.values.shape)
         for k in range(none.size):
@@ -645,8 +663,8 @@ class FewSets:
         hidden = (d - shown[some]).astype(np.int64)
         weights = d * self.law[1:d].sum() / (hidden * (d - hidden) * self.law[hidden])
         ends, f = np.array([[0.0], [1.0]]) * np.ones(d), np.concatenate([none, self.prediction[None]])
-        sets = _Sets(ends, f, self.z[some], self.answers[some].reshape(-1, f.shape[1]), weights)
-        its = _Estimate.of(np.eye(d), sets)
+        sets = SetsOfUnits(ends, f, self.z[some], self.answers[some].reshape(-1, f.shape[1]), weights)
+        its = EstimateOfSets.of(np.eye(d), sets)
         unknown = np.full(its.values.shape, np.nan)
         zero = np.zeros(none.shape[1])
         numbers = (none[0], its.values, its.errors(), unknown, unknown, self.tally.rows, zero)

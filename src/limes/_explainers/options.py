@@ -100,7 +100,8 @@ class SamplingOptions:
         ``tolerance``, or where a form that was read answers, it grows up to 16,384.
         ``explainer.fill_pool()``, and tables explained by several processes, ask for the whole pool at once.
         Texts and images of more than half as many features have coefficients estimated one by one, with
-        wide errors, infinite from fewer than some 60 calls. Contributions have finite errors from 16 on.
+        wide errors, infinite from fewer than some 60 calls. Contributions, of tables too, have finite errors
+        from 16 on.
     control
         Readable model that takes variance away from the sampler: one of ``controls``, or "auto".
         ``explanation.controls`` names the one that was used.

@@ -52,9 +52,9 @@ _NEAREST, _FAINTEST, _LEAST_SLOPE = 1e-3, 1e-6, 0.02
 _PENALTIES = np.geomspace(1e-4, 1e3, 29)
 _MOST_FITTED, _MOST_OF_PAIRS = 2048, 512
 # Variances of all products together as shares of that of all slopes, and of the noise
-_RATIOS, _NOISES = (0.0, 0.05, 0.2, 1.0), np.geomspace(1e-4, 3.0, 10)
+RATIOS, _NOISES = (0.0, 0.05, 0.2, 1.0), np.geomspace(1e-4, 3.0, 10)
 # Penalties of the LASSO as shares of the least that leaves nothing; steps; units whose products it has
-_SHARES, _STEPS, _LEADING = np.geomspace(0.7, 3e-3, 12), 120, 10
+SHARES, _STEPS, _LEADING = np.geomspace(0.7, 3e-3, 12), 120, 10
 # Pairs in the result, which as many fits have as held-out parts would by more than chance
 _REPORTED, _STABLE = 5, 0.75
 # A model of other sets is taken alone if it leaves this share of the answers' squares at most
@@ -203,7 +203,7 @@ def _combined(fits: dict[str, list[_Fits]], part: Ints, f: Floats, other: Fitted
     gamma, rest = np.empty(gammas[0].shape), np.empty(f.shape)
     at_others, names = np.zeros(beside[0].shape), list(fits)
     for o in range(f.shape[1]):
-        share = _convex(np.stack([its[:, o] for its in predicted], axis=1), f[:, o])
+        share = convex(np.stack([its[:, o] for its in predicted], axis=1), f[:, o])
         if other is not None:
             remaining = ((f[:, o] - other.answers[:, o]) ** 2).sum()
             # several models may answer alike to few sets: the one of other sets has seen more of them
@@ -221,7 +221,7 @@ def _combined(fits: dict[str, list[_Fits]], part: Ints, f: Floats, other: Fitted
     return SetControl(gamma, rest, tuple(pairs), at_others)
 
 
-def _convex(x: Floats, y: Floats) -> Floats:
+def convex(x: Floats, y: Floats) -> Floats:
     """Weights w >= 0 with sum 1 of the least |x w - y|."""
     from scipy.optimize import nnls
 
@@ -316,10 +316,10 @@ class _AllPairs:
         centred = answers - level
         spectra = {
             ratio: np.linalg.eigh(linear[0] + ratio * both[0])
-            for ratio in (sorted({ratio for ratio, _ in self._chosen}) or _RATIOS)
+            for ratio in (sorted({ratio for ratio, _ in self._chosen}) or RATIOS)
         }
         if not self._chosen:
-            self._chosen = _likeliest(spectra, centred)
+            self._chosen = likeliest(spectra, centred)
         gamma, predicted = np.empty((len(its.nodes), len(level))), np.empty((len(held), len(level)))
         for k, (ratio, noise) in enumerate(self._chosen):
             sizes, axes = spectra[ratio]
@@ -335,7 +335,7 @@ def _products(a: Floats, b: Floats) -> Floats:
     return np.asarray(((a @ b.T) ** 2 - a**2 @ (b**2).T) / max(d * (d - 1), 1))
 
 
-def _likeliest(spectra: Mapping[float, tuple[Floats, Floats]], y: Floats) -> list[tuple[float, float]]:
+def likeliest(spectra: Mapping[float, tuple[Floats, Floats]], y: Floats) -> list[tuple[float, float]]:
     """The ratio and the noise of the largest likelihood, of each output y (n, k)."""
     best = [(np.inf, 0.0, 1.0)] * y.shape[1]
     for ratio, (sizes, axes) in spectra.items():
@@ -358,7 +358,7 @@ def _lassos_with_pairs(its: _Training) -> _Fits:
     rows, answers = its.thinned(_MOST_FITTED)
     x, p = rows @ its.nodes, its.nodes.shape[1]
     first, _ = its.lassos
-    sizes = np.abs(its.nodes @ first[len(_SHARES) // 2 : len(_SHARES)]).sum(axis=0)
+    sizes = np.abs(its.nodes @ first[len(SHARES) // 2 : len(SHARES)]).sum(axis=0)
     gammas, predictions, pairs = [], [], []
     for k in range(answers.shape[1]):
         leading = np.argsort(-sizes[:, k], kind="stable")[:_LEADING]
@@ -376,7 +376,7 @@ def lasso(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     """Coefficients (2a, p, k) and levels (2a, k) of LASSOs, then of relaxed ones, by a penalties.
 
     |y - level - x coef|² / 2n + penalty Σ_p σ_p |coef_p|, σ_p the standard deviation of column p, at the
-    penalties that are ``_SHARES`` of the least which leaves no column. By accelerated proximal gradients
+    penalties that are ``SHARES`` of the least which leaves no column. By accelerated proximal gradients
     (Beck & Teboulle 2009): a held-out part chooses among the results, and their last digits do not matter.
     """
     center, level = x.mean(axis=0), y.mean(axis=0)
@@ -384,7 +384,7 @@ def lasso(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     varies = spread > 1e-9 * max(float(np.abs(x).max()), _TINY)
     standard = np.divide(x - center, spread, out=np.zeros_like(x), where=varies)
     gram, gamma = standard.T @ standard / len(x), standard.T @ (y - level) / len(x)
-    penalties = _SHARES[:, None] * np.abs(gamma).max(axis=0)  # (a, k)
+    penalties = SHARES[:, None] * np.abs(gamma).max(axis=0)  # (a, k)
     shape = (len(gamma), *penalties.shape)
     target = np.broadcast_to(gamma[:, None], shape).reshape(len(gamma), -1)
     step = 1.0 / _largest(gram)
@@ -397,7 +397,7 @@ def lasso(x: Floats, y: Floats) -> tuple[Floats, Floats]:
         ahead = new + (momentum - 1.0) / later * (new - coef)
         coef, momentum = new, later
     relaxed = coef.copy()
-    outputs = np.tile(np.arange(y.shape[1]), len(_SHARES))
+    outputs = np.tile(np.arange(y.shape[1]), len(SHARES))
     for column, output in enumerate(outputs.tolist()):
         on = np.flatnonzero(coef[:, column])
         if 0 < on.size <= len(x) // 3:
@@ -410,8 +410,10 @@ def lasso(x: Floats, y: Floats) -> tuple[Floats, Floats]:
 
 def _largest(gram: Floats) -> float:
     """The largest eigenvalue, from above: by powers, and no more than the largest sum of a row's sizes."""
-    bound = float(np.abs(gram).sum(axis=1).max())
-    vector = np.abs(gram).sum(axis=1)
+    sizes = np.abs(gram).sum(axis=1)
+    # the sizes of a matrix of few rows may be orthogonal to what they are the sizes of
+    vectors = np.stack([sizes, np.cos(np.arange(1.0, 1.0 + sizes.size) ** 2)], axis=1)
     for _ in range(30):
-        vector = gram @ vector / max(float(np.linalg.norm(vector)), _TINY)
-    return max(min(1.1 * float(np.linalg.norm(vector)), bound), _TINY)
+        vectors = gram @ vectors / np.maximum(np.linalg.norm(vectors, axis=0), _TINY)
+    largest = 1.1 * float(np.linalg.norm(vectors, axis=0).max())
+    return max(min(largest, float(sizes.max())), _TINY)

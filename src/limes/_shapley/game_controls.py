@@ -215,6 +215,13 @@ class ColumnFunctions:
         return np.concatenate([[True] + [False] * its.size for its in self._each])
 
     @cached_property
+    def is_kink(self) -> Bools:
+        """Which functions are kinks, (p,)."""
+        return np.concatenate(
+            [np.repeat([False, True], [1 + its.size - its.knots.size, its.knots.size]) for its in self._each]
+        )
+
+    @cached_property
     def multiplies(self) -> Ints:
         """Functions that products of columns are made of."""
         return np.flatnonzero(np.concatenate([[True, *its.multiplies] for its in self._each]))
@@ -594,14 +601,14 @@ class BoostedGame:
         return Game(base[None], values, alone, last)
 
 
-def likely_columns(values: Floats, columns: Ints, y: Floats) -> Ints:
-    """The columns whose functions (n, p) answers (n, k) follow most, if there are many."""
+def likely_columns(values: Floats, columns: Ints, y: Floats, most: int = _MOST_COLUMNS) -> Ints:
+    """The columns whose functions (n, p) answers (n, k) follow most, if there are more than that."""
     count = int(columns.max(initial=-1)) + 1
-    if count <= _MOST_COLUMNS:
+    if count <= most:
         return np.arange(count)
     away, rest = values - values.mean(axis=0), y - y.mean(axis=0)
     norm = np.sqrt((away**2).sum(axis=0))
     follows = np.abs(away.T @ rest).max(axis=1) / np.where(norm > 0, norm, np.inf)
     of_column = np.zeros(count)
     np.maximum.at(of_column, columns, follows)
-    return np.sort(np.argsort(-of_column, kind="stable")[:_MOST_COLUMNS])
+    return np.sort(np.argsort(-of_column, kind="stable")[:most])

@@ -402,7 +402,7 @@ class _Sampled:
 
     def _importance(self, rows: _Draws) -> tuple[Floats, Floats]:
         """How much columns in the game matter, (m,), and what they leave of rows, (n,)."""
-        answers, importance = _scaled(rows.answers)[0], np.zeros(self.columns.size)
+        answers, importance = scaled(rows.answers)[0], np.zeros(self.columns.size)
         rest = answers - answers.mean(axis=0)
         if self.columns.size and rest.any():
             functions, values, places = self._functions(rows)
@@ -434,8 +434,8 @@ class _Sampled:
         rows, prediction = self._rows(), self.prediction
         if are_complements(np.concatenate([rows.answers, prediction[None]])):
             rows, prediction = rows._replace(answers=rows.answers[:, 1:]), prediction[1:]
-        scaled, unit = _scaled(rows.answers)
-        rows = rows._replace(answers=scaled)
+        in_units, unit = scaled(rows.answers)
+        rows = rows._replace(answers=in_units)
         crossed, places = self._cross_fitted(rows)
         estimate = self._combined(rows, crossed, prediction, unit)
         excess = estimate.excess(self.walks.sampling.accuracy)
@@ -540,13 +540,13 @@ class _Sampled:
         self.rest[:, o] = np.abs(crossed[name].rest[: len(self.rest), o])
         shares = np.bincount(rows.part[:pairs], minlength=_PARTS) / max(pairs, 1)
         game = crossed[name].games_of(shares, o)
-        values, alone, last = (_row_weights(law, its) @ its for its in game[1:])
+        values, alone, last = (row_weights(law, its) @ its for its in game[1:])
         psi = weights * half[:, None]
         phi = values + psi.mean(axis=0) if pairs else values
         phi = phi + (prediction - base - phi.sum()) / max(m, 1)
         size = max(float(np.abs(rows.answers[:, o]).max()), abs(prediction))
         phi[np.abs(phi) <= DIFFERENCE_ROUNDING * size] = 0.0
-        errors = np.hypot(_error_of_mean(psi), base_error / m) if m > 1 else np.full(m, base_error)
+        errors = np.hypot(wide_error_of_mean(psi), base_error / m) if m > 1 else np.full(m, base_error)
         possible = (1.0 if 0.0 <= predictions[o] <= 1.0 else np.inf) / unit[o]
         largest = float(np.abs(rows.answers[:, o] - prediction).max())
         bound = _unlike(half, largest, possible, DIFFERENCE_ROUNDING * size)
@@ -555,7 +555,7 @@ class _Sampled:
             base_error = max(base_error, bound)
         errors = np.hypot(errors, law.rounding * np.abs(phi).max(initial=0.0))
         if (omitted := law.starts.omitted) is not None:
-            weighed = _row_weights(law, game.values)
+            weighed = row_weights(law, game.values)
             away = game.values - weighed @ game.values
             errors = np.hypot(errors, np.sqrt(omitted.share * (weighed @ away**2) / omitted.effective))
         numbers = base, base_error, phi, errors, alone + phi - values, last + phi - values
@@ -575,8 +575,8 @@ class _Sampled:
         shares = np.bincount(rows.part[its], minlength=_PARTS) / its.size
         mean = float(law.weights @ crossed[name].games_of(shares, o).base)
         # what is rare may be met in other rows alone
-        every = float(_error_of_mean(rest[:, None])[0]) * np.sqrt(drawn / its.size)
-        return mean + float(rest[its].mean()), max(float(_error_of_mean(rest[its, None])[0]), every)
+        every = float(wide_error_of_mean(rest[:, None])[0]) * np.sqrt(drawn / its.size)
+        return mean + float(rest[its].mean()), max(float(wide_error_of_mean(rest[its, None])[0]), every)
 
     def _with_unused(self, of_game: _Estimate, rows: _Draws, prediction: Floats) -> _Estimate:
         """The same for all columns."""
@@ -637,14 +637,14 @@ def _mask(columns: Ints, shape: tuple[int, ...]) -> Bools:
     return np.broadcast_to(np.isin(np.arange(shape[1]), columns), shape)
 
 
-def _scaled(answers: Floats) -> tuple[Floats, Floats]:
+def scaled(answers: Floats) -> tuple[Floats, Floats]:
     """Answers in units, (n, k) and (k,), whose squares are numbers."""
     unit = np.abs(answers).max(axis=0, initial=0.0)
     unit = np.where(unit > 0, unit, 1.0)
     return answers / unit, unit
 
 
-def _row_weights(law: GameLaw, numbers: Floats) -> Floats:
+def row_weights(law: GameLaw, numbers: Floats) -> Floats:
     return law.weights if len(numbers) == law.weights.size else np.ones(1)
 
 
@@ -674,7 +674,7 @@ def _least(scores: dict[str, float]) -> str:
     return name
 
 
-def _error_of_mean(numbers: Floats) -> Floats:
+def wide_error_of_mean(numbers: Floats) -> Floats:
     """Standard errors of means of n independent numbers (n, m), which few large ones widen."""
     count = len(numbers)
     if count < 2:

@@ -17,6 +17,7 @@ from limes._arrays import Floats
 from limes._expectations.moments import REFUSED, ProductExpectation
 from limes._expectations.of_forms import exact_expectation
 from limes._explainers.results import fixed_warnings
+from limes._explainers.tables.few_rows import contributions_at
 from limes._explainers.tables.table import EncodedRows, row_names
 from limes._explainers.verified_form import check_agreement
 from limes._explanation.attribution import Contributions
@@ -33,7 +34,6 @@ from limes._shapley.points import (
     contributions_of_form,
     differing,
 )
-from limes._shapley.set_sampler import SetSampler
 from limes._shapley.starts import OccurringStarts
 from limes.designs._joint import OccurringRows
 from limes.exceptions import InputError
@@ -232,7 +232,7 @@ def _sampled(model: TabularModel, row: Floats, other: Floats, prediction: Floats
             others = None if margins is None else ControlVariates(margins[0])
         return _from(answer, walks.at(row, prediction, starts, others), 0.0)
     law = OccurringDraws(row, starts, model.family)
-    account = SetSampler(walks).at(law, prediction, None, count.rows, is_current=True)
+    account = contributions_at(walks, law, prediction, None, count.rows, is_current=True)
     return _from(answer, replace(account, calls=account.calls + count.rows), bound.spread)
 
 

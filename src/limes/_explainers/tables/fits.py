@@ -31,6 +31,7 @@ from limes._arrays import (
 )
 from limes._expectations.moments import REFUSED
 from limes._explainers.tables.accounts import Accounts
+from limes._explainers.tables.few_rows import contributions_at
 from limes._explainers.tables.laws import Writer, bin_texts
 from limes._explanation.fit import RowEffects
 from limes._explanation.view import CAPTURED, MATTERS, SURE
@@ -63,7 +64,6 @@ from limes._shapley.interventional import Interventional
 from limes._shapley.pairs import exact_pairs, pair_seconds
 from limes._shapley.permutations import ControlVariates, PermutationSampler
 from limes._shapley.sampled_pairs import SampledPairs
-from limes._shapley.set_sampler import SetSampler
 from limes._shapley.starts import DrawnStarts, ProductStarts, Starts
 from limes._shapley.within import Sharing, exact_sharing
 from limes._threads import LRUCache
@@ -502,8 +502,8 @@ class TableFits(Accounts):
         prediction = self.predictions[row].reshape(-1)
         if self.walks.asks:
             law = IndependentDraws(x, starts, family)
-            sampler = SetSampler(self.walks)
-            return sampler.at(law, prediction, self._pooled(row), spent, is_current=is_current)
+            before = self._pooled(row)
+            return contributions_at(self.walks, law, prediction, before, spent, is_current=is_current)
         return self.walks.at(x, prediction, starts, others, spent, is_current=is_current)
 
     def _others(self, rows: Ints) -> Sequence[ControlVariates | None]:

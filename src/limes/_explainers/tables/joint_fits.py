@@ -12,6 +12,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints, Objects
 from limes._explainers.tables.accounts import Accounts
+from limes._explainers.tables.few_rows import contributions_at
 from limes._explainers.tables.fits import MOST_EFFECTS, FitNumbers, sampled_fidelities
 from limes._explanation.fit import RowEffects
 from limes._fidelity.weighted_rows import JointEffects, PairEffect
@@ -21,7 +22,6 @@ from limes._shapley.game_controls import OccurringDraws
 from limes._shapley.interventional import Interventional
 from limes._shapley.permutations import ControlVariates, PermutationSampler
 from limes._shapley.sampled_pairs import SampledPairs
-from limes._shapley.set_sampler import SetSampler
 from limes._shapley.starts import OccurringStarts
 from limes._shapley.within import Sharing
 from limes._threads import LRUCache
@@ -135,7 +135,7 @@ class JointFits(Accounts):
         prediction = self.predictions[row].reshape(-1)
         if self.walks.asks:
             law = OccurringDraws(x, starts, family.product)
-            return SetSampler(self.walks).at(law, prediction, None, spent, is_current=is_current)
+            return contributions_at(self.walks, law, prediction, None, spent, is_current=is_current)
         return self.walks.at(x, prediction, starts, others, spent, is_current=is_current)
 
     def _at(self, row: int) -> JointEffects:

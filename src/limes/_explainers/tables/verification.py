@@ -21,7 +21,7 @@ import numpy as np
 from limes._arrays import Floats, Ints
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
-from limes._explainers.budget import TableBudget
+from limes._explainers.budget import FEW_CALLS, TableBudget
 from limes._explainers.options import REQUESTED, SamplingOptions
 from limes._explainers.tables.laws import Family
 from limes._explainers.tables.table import Table
@@ -371,19 +371,27 @@ class TableVerification:
     def answering(self) -> VerifiedForm:
         """Compare what was read with the model, unless the user wants the model's own answers to samples."""
         verified, matrix = self.read, self.table.matrix
+        ask, inputs = partial(with_retries, verified.ask, retry=self.options.retry), few_inputs(matrix)
         # called first: a model that is not fitted, or fails on this table, raises its own error
-        shape = verified.ask(matrix[:2]).shape[1:]
+        answered = repeated_answers(ask, inputs) if self._has_few_calls else None
+        shape = (verified.ask(matrix[:2]) if answered is None else answered[0]).shape[1:]
         verified = replace(verified, outputs=verified.output.names(shape, answered_names(verified.ask)))
         if self.options.method != "sampled" and (verified.form is not None or verified.margin is not None):
             with suppress(ReadMismatchError):
                 verified = self._answered_by_form(verified)
         if verified.read_predict is not None:
             return verified
-        ask, inputs = partial(with_retries, verified.ask, retry=self.options.retry), few_inputs(matrix)
-        answered = repeated_answers(ask, inputs)
+        answered = answered or repeated_answers(ask, inputs)
         spread = spread_of(*answered)
         witnesses = Witnesses.of(ask, matrix, (inputs, *answered), spread, self.budget.witnesses)
         return replace(verified, spread=spread, witnesses=witnesses)
+
+    @property
+    def _has_few_calls(self) -> bool:
+        """Whether a model that is asked itself has too few calls for one that is a check alone."""
+        most, read = self.options.max_calls, self.read
+        is_asked = self.options.method == "sampled" or (read.form is None and read.margin is None)
+        return is_asked and most is not None and most < FEW_CALLS
 
     def _answered_by_form(self, verified: VerifiedForm) -> VerifiedForm:
         """Return it with answers of its form, or of its margin and the curve behind that."""
