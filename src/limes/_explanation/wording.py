@@ -30,6 +30,30 @@ def number(value: float, significant: int = 4) -> str:
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
 
+# Digits that tell any two numbers apart
+_ALL_DIGITS = 17
+
+
+def beside(value: float, others: Iterable[float], significant: int = 4) -> str:
+    """Write a number with digits enough to show on which side of others, such as thresholds, it lies."""
+    others = [other for other in others if other != value]
+    for digits in range(significant, _ALL_DIGITS):
+        text = number(value, digits)
+        written = float(text)
+        if all((written < other) == (value < other) and written != other for other in others):
+            return text
+    return number(value, _ALL_DIGITS)
+
+
+# Digits of a number that somebody chose
+_CHOSEN_DIGITS = 9
+
+
+def chosen(value: float) -> str:
+    """Write a number that somebody chose, such as a threshold, as it was chosen."""
+    return number(value, _CHOSEN_DIGITS)
+
+
 def _digits(value: float, significant: int) -> str:
     if value == 0 or not math.isfinite(value):
         return f"{abs(value) if value == 0 else value:g}"

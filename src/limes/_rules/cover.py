@@ -23,6 +23,7 @@ from limes._explainers.tables.table import Table
 from limes._explanation.wording import number
 from limes._rules.bounds import Searched
 from limes._rules.cells import Cells, Masks, holds
+from limes._rules.classes import class_labels
 from limes._rules.contrast import Target
 from limes._rules.covering import shortest, widest
 from limes._rules.domain import Domain
@@ -232,7 +233,7 @@ class _Covered:
         assert isinstance(rows, TableRows)  # noqa: S101 - literals are given
         check_columns(model, rows)
         its = resolve(model, output)
-        claim = _claim(its, threshold, within, len(getattr(model, "classes_", ())))
+        claim = _claim(its, threshold, within, len(class_labels(model)))
         ask = OneOutput(ModelCaller(model, its, rows.decode), its)
         matrix = rows.encode(X)
         domain = _with_rows(replace(domain, table=rows.literals.table), matrix)
@@ -298,7 +299,7 @@ def _names(model: Any, output: Output, claim: Claim, classes: Sequence[str] | No
                 f"classes must be two names, of the answers below and above the threshold, got {classes!r}"
             )
         return str(classes[0]), str(classes[1])
-    labels = [str(label) for label in getattr(model, "classes_", ())]
+    labels = [*map(str, class_labels(model))]
     is_usual = claim.error is None and claim.threshold == THRESHOLDS.get(output.method)
     if len(labels) != 2 or not is_usual:
         return None

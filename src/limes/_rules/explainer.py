@@ -27,6 +27,7 @@ from limes._explanation.drawing import Described
 from limes._explanation.explanation import from_fields
 from limes._explanation.rules import Contrast
 from limes._explanation.wording import holding_text, number, rule_text
+from limes._rules.classes import class_labels
 from limes._rules.contrast import freed
 from limes._rules.contrast_question import (
     OPTIONS,
@@ -352,7 +353,7 @@ class SparseExplainer(Described):
         self._question: Question | None = None
         if is_certain:
             check_size("time_limit", TIME_LIMIT if time_limit is None else time_limit)
-            claim = claim_of(self._output, threshold, largest, len(getattr(model, "classes_", ())))
+            claim = claim_of(self._output, threshold, largest, len(class_labels(model)))
             seconds = TIME_LIMIT if time_limit is None else float(time_limit)
             self._question = Question(self._rows, domain, fact_kind, claim, seconds)
         elif self._config.is_to_hold:
@@ -801,6 +802,7 @@ class SparseExplainer(Described):
         worst_case, is_exact = model.worst_case(box, self._boxes)
         return {
             "coverage": facts.coverage,
+            "background_rows": self._rows.background_size,
             "worst_case": worst_case,
             "worst_case_exact": is_exact,
         }

@@ -475,6 +475,11 @@ class SignRows:
             raise InputError(f"exclude= names {name!r}, which is no {self.kind}{advice}")
         return positions
 
+    @property
+    def background_size(self) -> int | None:
+        """Number of rows of the background; None without one."""
+        return None
+
     def coverage(self, row: Floats, features: Ints) -> float | None:  # noqa: ARG002 - there is no background
         """Return the share of background rows with the row's facts in these features; None without any."""
         return None
@@ -559,6 +564,10 @@ class LiteralRows(SignRows):
         (column,) = self._called(self.literals.table.keys, name)
         return np.flatnonzero(self.literals.owners == column).tolist()
 
+    @property
+    def background_size(self) -> int | None:
+        return len(self.literals.table.matrix)
+
     def coverage(self, row: Floats, features: Ints) -> float | None:
         return float(self._have(row, features).mean())
 
@@ -635,6 +644,10 @@ class TableRows(SignRows):
 
     def condition(self, row: Floats, j: int) -> str:
         return self.conditions(row)[j]
+
+    @property
+    def background_size(self) -> int | None:
+        return len(self.literals.table.matrix)
 
     def coverage(self, row: Floats, features: Ints) -> float | None:
         return float(self._have(row, features).mean())

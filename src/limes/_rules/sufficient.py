@@ -44,6 +44,12 @@ class Claim:
     error: float | None
     above_is_strict: bool = False  # whether an answer at the threshold is below it
     is_class: bool = False  # that the model predicts the row's class
+    is_usual: bool = False  # whether the threshold is the one between two classes
+
+    @property
+    def is_of_classes(self) -> bool:
+        """Whether rows that contradict the claim have another class."""
+        return self.is_class or self.is_usual
 
     def targets(self, answer: float) -> tuple[Target, ...]:
         """Return the answers to exclude at a row with this answer."""
@@ -104,7 +110,8 @@ def claim_of(output: Output, threshold: Any, error: float | None, classes: int) 
         )
     # of two equal probabilities predict takes the first class
     column = output.columns[0] if isinstance(output.columns, list) else output.columns
-    return Claim(THRESHOLDS[output.method], None, above_is_strict=classes == 2 and column != 0)
+    above_is_strict = classes == 2 and column != 0
+    return Claim(THRESHOLDS[output.method], None, above_is_strict=above_is_strict, is_usual=classes == 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,12 +209,14 @@ class Question:
         ]
         result = FactSets(goals, of_row, self._time_limit).solve()
         examples = _confirmed(result, [enough for _, _, enough in beyond], row)
+        rows = np.stack([row, *(example for _, example in examples)])
+        label, *labels = self._labels(reading, rows)
         columns = sorted(j for i in result.units for j in of_row.units[i])
-        facts = tuple(self._text(row, j) for j in columns)
+        facts, names = tuple(self._text(row, j) for j in columns), self._rows.names(row.size)
         is_minimal = result.proved and len({i for i, _ in examples}) == len(result.units)
         fields = {
             "facts": facts,
-            "columns": tuple(self._rows.names(row.size)[j] for j in columns),
+            "columns": tuple(names[j] for j in columns),
             "claim": claim,
             "proved": result.proved,
             "minimal": is_minimal or result.smallest,
@@ -216,6 +225,13 @@ class Question:
                 tuple(plain_cell(value) for value in cells)
                 for cells in self._rows.originals(np.array([r for _, r in examples]).reshape(-1, row.size))
             ),
+            "counterexample_facts": tuple(
+                tuple(names[j] for j in (of_row.units[i] if i >= 0 else ())) for i, _ in examples
+            ),
+            "counterexample_answers": tuple(ask(rows)[1:].tolist()),
+            "counterexample_labels": tuple(labels) if label else (),
+            "label": label,
+            "threshold": self._claim.threshold,
             "objective": float(len(result.units)),
             "lower_bound": float(result.fewest),
             "gap": 1.0 - result.fewest / len(result.units) if result.units else 0.0,
@@ -231,6 +247,13 @@ class Question:
         rule = holding_text([one_line(fact) for fact in facts], name, f"{claim} {sure}")
         warnings = tuple(self._warnings(result, is_minimal))
         return CertainRule(np.array(columns, dtype=np.int64), rule, self._claim, fields, warnings)
+
+    def _labels(self, reading: ModelReading, rows: Floats) -> list[str]:
+        """Return the classes that the model predicts at rows; "" where the claim is of none."""
+        if not self._claim.is_of_classes:
+            return [""] * len(rows)
+        classes = reading.classes
+        return [classes.text(place) for place in classes(rows).tolist()]
 
     def _beyond(
         self, reading: ModelReading, row: Floats, answer: float, ask: Ask
