@@ -27,6 +27,7 @@ from limes._explanation.drawing import Described
 from limes._explanation.explanation import from_fields
 from limes._explanation.rules import Contrast
 from limes._explanation.wording import holding_text, number, rule_text
+from limes._rules import options
 from limes._rules.classes import class_labels
 from limes._rules.contrast import freed
 from limes._rules.contrast_question import (
@@ -41,7 +42,7 @@ from limes._rules.least_cost import NODES
 from limes._rules.literals import Literals, TableRows, check_columns, rows_of
 from limes._rules.model import ModelReading, RowCalls, RuleModel
 from limes._rules.neighbourhood import SIGNS, TABLE_DRAWS, LiteralNeighbourhood
-from limes._rules.problem import AnswerRange, check_sparsity
+from limes._rules.problem import check_sparsity
 from limes._rules.rule import (
     EvaluatedRule,
     RefusedRowError,
@@ -80,8 +81,6 @@ _MEANING = (
 _DIFFERENCE = "what the rule says of the prediction if the fact holds rather than not"
 # Boxes that a search for the worst case cuts at most
 _BOXES = {"bounds": 0, "exact": 2000}
-# What facts are chosen for
-_OBJECTIVES = ("fidelity", "precision", "class", "certain")
 # Literals of a rule, and seconds of a search, unless the user says other numbers
 _LITERALS, _SECONDS = 7, 60.0
 # k="smallest" tries no more: longer rules are not read, and their precision is not enumerated
@@ -312,17 +311,19 @@ class SparseExplainer(Described):
         fact_kind = check_facts(facts, literals, domain)
         if is_certain:
             law = "literal" if law == "background" else law
-            k, largest, error = _check_certain(k, error, certify, solver, intercept)
+            k, largest, error = options.check_certain(k, error, certify, solver, intercept)
         elif domain is not None or facts is not None:
             raise InputError("domain= and facts= go with objective='certain'")
         if literals is None and domain is not None:
             literals = Literals.of_table(domain.table)
         self._rows = rows_of(literals, neighbourhood, law, values)
-        self._k, error = _check_literals(_LITERALS if k is None else k, error)
+        self._k, error = options.check_literals(_LITERALS if k is None else k, error)
         free = solver == "projection" and intercept is True and box is None
-        objective, certify = _check_errors(objective, certify, is_smallest=self._k is None, is_free=free)
+        objective, certify = options.check_errors(
+            objective, certify, is_smallest=self._k is None, is_free=free
+        )
         if law in TABLE_DRAWS:
-            _check_draws(law, objective, spread)
+            options.check_draws(law, objective, spread)
         self._exclude, self._fixed = names_of("exclude", exclude), names_of("fixed", fixed)
         self._directions = check_directions(directions)
         if self._rows.width is not None:
@@ -344,8 +345,8 @@ class SparseExplainer(Described):
             search=search_options(
                 solver, gap, tolerance, _SECONDS if time_limit is None else time_limit, threads
             ),
-            intercept=_check_intercept(intercept),
-            box=_check_box(box, intercept, solver),
+            intercept=options.check_intercept(intercept),
+            box=options.check_box(box, intercept, solver),
             objective=objective,
             threshold=0.0,
         )
@@ -361,7 +362,15 @@ class SparseExplainer(Described):
         elif threshold is not None:
             raise InputError("threshold= goes with objective='class'")
         self._reader = RuleModel(
-            model, self._output, self._ask, self._rows, self._spread, law, solver, method, _check_scale(scale)
+            model,
+            self._output,
+            self._ask,
+            self._rows,
+            self._spread,
+            law,
+            solver,
+            method,
+            options.check_scale(scale),
         )
         self._repetition: LRUCache[None, float] = LRUCache(1)
         self._bound = self._reader.bind() if method == "exact" else None
@@ -809,90 +818,3 @@ class SparseExplainer(Described):
 
     def _excluded(self, config: SparseConfig, names: tuple[str, ...]) -> dict[str, Any]:
         return {"exclude": [names[j] for j in config.excluded]} if config.excluded else {}
-
-
-def _check_certain(
-    k: int | str | None, error: float | None, certify: str | None, solver: str, intercept: object
-) -> tuple[None, float | None, None]:
-    """Return the options of rules that are to hold for certain: no k, the largest change, no bound."""
-    if k is not None:
-        raise InputError(
-            "objective='certain' finds the fewest facts that are sufficient: leave out k=, and exclude= what "
-            "they must not use"
-        )
-    if certify is not None or solver != "projection" or intercept is not True:
-        raise InputError("objective='certain' takes no certify=, solver= or intercept=: leave them out")
-    return None, None if error is None else check_size("error", error, zero=True), None
-
-
-def _check_draws(law: str, objective: str, spread: float | None) -> None:
-    if objective not in ("precision", "class"):
-        raise InputError(
-            f"law={law!r} is for rules that are to hold: pass objective='precision' or 'class'; "
-            f"got {objective!r}, which goes with law='literal' or 'count'"
-        )
-    if spread is not None:
-        raise InputError(f"spread= has no effect under law={law!r}, in which no column keeps its value")
-
-
-def _check_scale(scale: Any) -> AnswerRange | None:
-    if isinstance(scale, str) and scale == "auto":
-        return None
-    if scale is None:
-        return AnswerRange(-1.0, 1.0, "scale=")
-    try:
-        low, high = (float(end) for end in scale)
-    except (TypeError, ValueError) as problem:
-        raise InputError(f"scale must be 'auto', None or (low, high), got {scale!r}") from problem
-    if not (np.isfinite([low, high]).all() and low < high):
-        raise InputError(f"scale=(low, high) needs finite numbers, low < high; got {scale!r}")
-    return AnswerRange(low, high, "scale=")
-
-
-def _check_literals(k: int | str, error: float | None) -> tuple[int | None, float | None]:
-    """Return the number of literals, None for "smallest"; and the error that the latter has to meet."""
-    if k == "smallest":
-        if error is None:
-            raise InputError("k='smallest' needs error=, the bound that the explanation has to meet")
-        return None, check_size("error", error)
-    if error is not None:
-        raise InputError("error= goes with k='smallest'")
-    if isinstance(k, str):
-        raise InputError(f"k must be a whole number >= 1 or 'smallest', got {k!r}")
-    return check_count("k", k), None
-
-
-def _check_errors(
-    objective: str | None, certify: str | None, *, is_smallest: bool, is_free: bool
-) -> tuple[str, str]:
-    """Return the error that literals minimise and the one that is certified: the same for the fewest.
-
-    Rules of some solvers minimise their fidelity error; ``is_free`` excludes these.
-    """
-    for name, error in (("objective", objective), ("certify", certify)):
-        if error is not None:
-            check_choice(name, error, _OBJECTIVES)
-    certified = certify or objective or "precision"
-    if objective is None:
-        objective = certified if is_smallest and (is_free or certified == "class") else "fidelity"
-    # rules of least fidelity error may be certified by their precision, too, and say so
-    if certified != objective and (objective, certified) != ("fidelity", "precision"):
-        raise InputError(
-            f"objective={objective!r} and certify={certified!r} are two errors, and the fewest literals for "
-            "one are not those for the other: leave out certify="
-        )
-    return objective, certified
-
-
-def _check_intercept(intercept: object) -> bool:
-    if not isinstance(intercept, bool):
-        raise InputError(f"intercept must be True or False, got {intercept!r}")
-    return intercept
-
-
-def _check_box(box: Any, intercept: bool, solver: str) -> float | None:
-    if box is None:
-        return None
-    if intercept and not SOLVERS[solver].boxed:
-        raise InputError("box= bounds the weights of the paper's form: pass intercept=False, too")
-    return check_size("box", box)
