@@ -330,3 +330,43 @@ def test_categories_without_an_order_have_no_direction():
     with pytest.raises(InputError, match="directions names 'a', whose categories have no order"):
         explainer.contrast(row, above=99.0, directions={"a": "up"})
     assert explainer.contrast(row, above=99.0, directions={"c": "up"}).constraints == ("c only rises",)
+
+
+@pytest.mark.parametrize("option", ["exclude", "fixed", "directions", "costs"])
+def test_errors_name_the_option_that_names_no_column(option):
+    x = pd.DataFrame(np.arange(12.0).reshape(6, 2), columns=["age", "debt"])
+    model, literals = LinearRegression().fit(x, x["age"]), limes.Literals.fit(x)
+    value = {"exclude": ["agee"], "fixed": ["agee"], "directions": {"agee": "up"}, "costs": {"agee": 2.0}}[
+        option
+    ]
+    message = f"{option}= names 'agee', which is no column.*did you mean 'age'"
+    kind = {"minimize": "cost"} if option == "costs" else {}
+    with pytest.raises(InputError, match=message):
+        limes.SparseExplainer(model, literals=literals).contrast(
+            x.iloc[:1], above=9.0, **kind, **{option: value}
+        )
+    if option != "costs":
+        with pytest.raises(InputError, match=message):
+            limes.SparseExplainer(model, literals=literals, **{option: value})
+
+
+def test_thresholds_that_no_probability_crosses_are_refused():
+    x = np.arange(12.0).reshape(6, 2)
+    y = x[:, 0] > 5.0
+    model, literals = LogisticRegression().fit(x, y), limes.Literals.fit(x)
+    explainer = limes.SparseExplainer(model, literals=literals)
+    for option, threshold in (("above", 1.2), ("below", -0.1), ("below", 1.0001)):
+        with pytest.raises(InputError, match=f"{option}={threshold}: the answers are probabilities"):
+            explainer.contrast(x[:1], **{option: threshold})
+    assert not explainer.contrast(x[:1], above=1.0).reached
+    for objective in ("class", "certain"):
+        with pytest.raises(InputError, match="threshold=1.2: the answers are probabilities"):
+            limes.SparseExplainer(model, literals=literals, objective=objective, threshold=1.2)(x[:1])
+    for objective in ("precision", "certain"):
+        with pytest.raises(InputError, match="threshold=-2.0: the answers are probabilities"):
+            limes.rules.cover(model, x, objective=objective, threshold=-2)
+    # margins, amounts and scores have no such ends
+    margin = limes.SparseExplainer(model, output="margin", literals=literals)
+    assert margin.contrast(x[:1], above=1.2).threshold == 1.2
+    amount = limes.SparseExplainer(LinearRegression().fit(x, y), literals=literals)
+    assert not amount.contrast(x[:1], above=1.2).reached

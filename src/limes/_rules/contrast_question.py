@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, TypedDict
 
 import numpy as np
@@ -119,6 +120,11 @@ class ContrastRequest:
         if self.to is not None and not (self.below is None and self.above is None):
             raise InputError("pass to=, a class, or below= or above=, a number: a contrast has one goal")
 
+    def check_reach(self, is_probability: Callable[[], bool]) -> None:
+        """Refuse a threshold that no probability crosses."""
+        for name in ("below", "above"):
+            check_share(name, getattr(self, name), is_probability)
+
     def beside(
         self, exclude: Sequence[Any], fixed: Sequence[Any], directions: Mapping[Any, str]
     ) -> ContrastRequest:
@@ -140,7 +146,9 @@ class ContrastRequest:
         drawn: Callable[[], Floats],
     ) -> ContrastQuestion:
         """Return the question about one row."""
-        still = rows.positions((*self.exclude, *self.fixed), row.size)
+        still = np.union1d(
+            rows.positions("exclude", self.exclude, row.size), rows.positions("fixed", self.fixed, row.size)
+        )
         if domain is not None:
             still = np.union1d(still, domain.fixed).astype(np.int64)
         changing = np.setdiff1d(np.arange(row.size), still)
@@ -150,7 +158,7 @@ class ContrastRequest:
         moves = {
             j: direction
             for name, direction in directions.items()
-            for j in rows.positions((name,), row.size).tolist()
+            for j in rows.positions("directions", (name,), row.size).tolist()
             if j in changing
         }
         return ContrastQuestion(
@@ -180,11 +188,19 @@ class ContrastRequest:
         """Return what a unit of each column costs."""
         weights = np.ones(size)
         for name, cost in (self.costs or {}).items():
-            weights[rows.positions((name,), size)] = check_size(f"costs[{name!r}]", cost, zero=True)
+            weights[rows.positions("costs", (name,), size)] = check_size(f"costs[{name!r}]", cost, zero=True)
         return weights
 
 
 _MOVES = {"up": "rises", "down": "falls"}
+
+
+def check_share(name: str, value: Any, is_probability: Callable[[], bool]) -> None:
+    """Refuse a threshold outside 0 and 1 where answers are probabilities."""
+    if isinstance(value, Real) and not 0.0 <= value <= 1.0 and is_probability():
+        raise InputError(
+            f"{name}={value!r}: the answers are probabilities, from 0 to 1: pass a number between these"
+        )
 
 
 def names_of(option: str, names: Any) -> tuple[Any, ...]:
@@ -207,7 +223,7 @@ def _directed(values: Box, row: Floats, rows: SignRows, directions: Mapping[Any,
     """Return the values that columns may take where they only rise or fall."""
     allowed = list(values)
     for name, direction in directions.items():
-        for j in rows.positions((name,), row.size).tolist():
+        for j in rows.positions("directions", (name,), row.size).tolist():
             if rows.is_unordered(j):
                 raise InputError(
                     f"directions names {name!r}, whose categories have no order: pass an ordered categorical "

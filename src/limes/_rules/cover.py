@@ -25,6 +25,7 @@ from limes._rules.bounds import Searched
 from limes._rules.cells import Cells, Masks, holds
 from limes._rules.classes import class_labels
 from limes._rules.contrast import Target
+from limes._rules.contrast_question import check_share
 from limes._rules.covering import shortest, widest
 from limes._rules.domain import Domain
 from limes._rules.growing import (
@@ -238,6 +239,11 @@ class _Covered:
         matrix = rows.encode(X)
         domain = _with_rows(replace(domain, table=rows.literals.table), matrix)
         answers = ask(matrix)
+        check_share(
+            "threshold",
+            threshold,
+            lambda: its.method == "predict_proba" and ask.first.are_probabilities(add_up=False),
+        )
         reading = RuleModel(model, its, ask, rows, 1.0, "literal", "projection", "auto", None).bind()
         searched = reading.searched
         cells = Cells.of(domain, matrix, None if searched is None else searched.bounds.texture)

@@ -35,6 +35,7 @@ from limes._rules.contrast_question import (
     ContrastOptions,
     ContrastRequest,
     check_directions,
+    check_share,
     names_of,
 )
 from limes._rules.domain import Domain
@@ -327,7 +328,8 @@ class SparseExplainer(Described):
         self._exclude, self._fixed = names_of("exclude", exclude), names_of("fixed", fixed)
         self._directions = check_directions(directions)
         if self._rows.width is not None:
-            self._rows.positions((*self._exclude, *self._fixed, *self._directions), self._rows.width)
+            for option in ("exclude", "fixed", "directions"):
+                self._rows.positions(option, getattr(self, f"_{option}"), self._rows.width)
         model, output = behind_method(model, output)
         self._rows = self._rows.for_model(model)
         check_columns(model, self._rows)
@@ -350,7 +352,7 @@ class SparseExplainer(Described):
             objective=objective,
             threshold=0.0,
         )
-        self._has_usual_threshold = threshold is None
+        self._threshold, self._has_usual_threshold = threshold, threshold is None
         self._question: Question | None = None
         if is_certain:
             check_size("time_limit", TIME_LIMIT if time_limit is None else time_limit)
@@ -490,7 +492,10 @@ class SparseExplainer(Described):
         rows = self._rows.encode(X)
         model = self._current(rows)
         near, names = [self._rows.near(row, self._spread) for row in rows], ids_of(X, len(rows))
-        excluded = self._rows.positions((*self._exclude, *names_of("exclude", exclude)), rows.shape[1])
+        excluded = self._rows.positions(
+            "exclude", (*self._exclude, *names_of("exclude", exclude)), rows.shape[1]
+        )
+        check_share("threshold", self._threshold, lambda: self._answers_probabilities(rows))
         for one, name in zip(near, names, strict=True):
             self._rows.check_varies(one, name)
         config = self._with_sizes(near[0], excluded)
@@ -619,6 +624,7 @@ class SparseExplainer(Described):
     def _contrasts(self, X: Any, count: int, request: ContrastRequest) -> tuple[Contrast, ...]:
         (row,) = self._one_row(X)
         model = self._current(row[None, :])
+        request.check_reach(lambda: self._answers_probabilities(row[None, :]))
         request = request.beside(self._exclude, self._fixed, self._directions)
         domain = None if self._question is None else self._question.domain_of(row.size)
 
@@ -643,6 +649,12 @@ class SparseExplainer(Described):
         """Whether the answers so far are those of ``predict_proba``, and no scores in their place."""
         is_share = self._output.method == "predict_proba"
         return is_share and self._ask.first.are_probabilities(add_up=False)
+
+    def _answers_probabilities(self, rows: Floats) -> bool:
+        """Whether answers are probabilities; where none is known yet, the first row is asked about."""
+        if not self._ask.first:
+            self._ask(rows[:1])
+        return self._is_probability
 
     def _spread_of_answers(self, model: ModelReading, d: int) -> float:
         """Return the largest difference of two answers to one input; 0 where the model was read."""

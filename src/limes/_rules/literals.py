@@ -7,7 +7,7 @@ literals (:class:`LiteralRows`), or are rows of a table whose columns keep their
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -459,20 +459,20 @@ class SignRows:
         """Return the facts of a rule, which hold at the row, with their parts of the prediction."""
         return [(self.condition(row, j), float(u[j])) for j in np.flatnonzero(u).tolist()]
 
-    def positions(self, names: Sequence[Any], size: int) -> Ints:
-        """Return the features of these names, of ``size`` in all."""
-        every = [self._positions(name, size) for name in names]
+    def positions(self, option: str, names: Iterable[Any], size: int) -> Ints:
+        """Return the features that an option names, of ``size`` in all."""
+        every = [self._positions(option, name, size) for name in names]
         return np.array(sorted({j for its in every for j in its}), dtype=np.int64)
 
-    def _positions(self, name: Any, size: int) -> Sequence[int]:
+    def _positions(self, option: str, name: Any, size: int) -> Sequence[int]:
         """Return the features that a name, or a position, stands for."""
-        return self._called(Names(self.names(size)), name)
+        return self._called(option, Names(self.names(size)), name)
 
-    def _called(self, names: Names, name: Any) -> Sequence[int]:
+    def _called(self, option: str, names: Names, name: Any) -> Sequence[int]:
         positions = names.positions(name)
         if not positions:
             advice = did_you_mean(name, map(text_of, names.names))
-            raise InputError(f"exclude= names {name!r}, which is no {self.kind}{advice}")
+            raise InputError(f"{option}= names {name!r}, which is no {self.kind}{advice}")
         return positions
 
     @property
@@ -557,11 +557,11 @@ class LiteralRows(SignRows):
             facts.extend((self.condition(row, j), float(u[j])) for j in chosen.tolist())
         return facts
 
-    def _positions(self, name: Any, size: int) -> Sequence[int]:
+    def _positions(self, option: str, name: Any, size: int) -> Sequence[int]:
         literals = Names(self.names(size)).called(name)
         if literals:
             return literals
-        (column,) = self._called(self.literals.table.keys, name)
+        (column,) = self._called(option, self.literals.table.keys, name)
         return np.flatnonzero(self.literals.owners == column).tolist()
 
     @property
@@ -636,8 +636,8 @@ class TableRows(SignRows):
     def names(self, size: int) -> tuple[str, ...]:  # noqa: ARG002 - the table's own
         return self.literals.table.names
 
-    def _positions(self, name: Any, size: int) -> Sequence[int]:  # noqa: ARG002 - the table's own
-        return self._called(self.literals.table.keys, name)
+    def _positions(self, option: str, name: Any, size: int) -> Sequence[int]:  # noqa: ARG002 - the table's own
+        return self._called(option, self.literals.table.keys, name)
 
     def conditions(self, row: Floats) -> tuple[str, ...]:
         return self.literals.conditions(row)
