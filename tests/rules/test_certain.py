@@ -607,17 +607,23 @@ def test_options_that_are_refused(forest, options, message):
         limes.SparseExplainer(model, objective="certain", **facts)
 
 
-def test_a_domain_goes_with_certain_facts_only(forest):
+def test_a_domain_is_one_of_the_same_table(forest):
     model, x = forest
-    with pytest.raises(InputError, match="objective='certain'"):
-        limes.SparseExplainer(model, domain=limes.Domain.fit(x))
-    with pytest.raises(InputError, match="two tables"):
+    domain = limes.Domain.fit(x)
+    with pytest.raises(InputError, match="facts= goes with objective='certain'"):
+        limes.SparseExplainer(model, domain=domain, facts="values")
+    with pytest.raises(InputError, match="leave out neighbourhood='flips'"):
         limes.SparseExplainer(
-            model,
-            domain=limes.Domain.fit(x),
-            literals=limes.Literals.fit(x.rename(columns={"age": "Age"})),
-            objective="certain",
+            model, domain=domain, literals=limes.Literals.fit(x), neighbourhood="flips", objective="certain"
         )
+    for objective in ("certain", None):
+        with pytest.raises(InputError, match="two tables"):
+            limes.SparseExplainer(
+                model,
+                domain=domain,
+                literals=limes.Literals.fit(x.rename(columns={"age": "Age"})),
+                objective=objective,
+            )
 
 
 def test_a_model_without_bounds_is_refused():

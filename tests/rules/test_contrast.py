@@ -360,13 +360,35 @@ def test_thresholds_that_no_probability_crosses_are_refused():
             explainer.contrast(x[:1], **{option: threshold})
     assert not explainer.contrast(x[:1], above=1.0).reached
     for objective in ("class", "certain"):
-        with pytest.raises(InputError, match="threshold=1.2: the answers are probabilities"):
+        with pytest.raises(InputError, match=r"threshold=1\.2: the answers are probabilities"):
             limes.SparseExplainer(model, literals=literals, objective=objective, threshold=1.2)(x[:1])
     for objective in ("precision", "certain"):
-        with pytest.raises(InputError, match="threshold=-2.0: the answers are probabilities"):
+        with pytest.raises(InputError, match=r"threshold=-2\.0: the answers are probabilities"):
             limes.rules.cover(model, x, objective=objective, threshold=-2)
     # margins, amounts and scores have no such ends
     margin = limes.SparseExplainer(model, output="margin", literals=literals)
     assert margin.contrast(x[:1], above=1.2).threshold == 1.2
     amount = limes.SparseExplainer(LinearRegression().fit(x, y), literals=literals)
     assert not amount.contrast(x[:1], above=1.2).reached
+
+
+@pytest.mark.parametrize("options", [{}, {"objective": "precision"}, {"law": "background", "k": 2}])
+def test_contrasts_obey_the_domain_whatever_the_objective(options):
+    """The same contrast as with certain facts, against the enumeration of rows that obey."""
+    rng = np.random.default_rng(3)
+    x = table(rng, "forest")
+    x[:, 4] = x[:, 3] + rng.integers(0, 3, len(x))
+    model, row = fitted("forest", x, rng), x[11]
+    options = {"objective": "precision", **options} if "law" in options else options
+    domain = limes.Domain.fit(x, fixed=["x2"], one_hot=[])
+    rows = possible(x, row, fixed=[2], obeys=lambda rows: rows[:, 3] <= rows[:, 4])
+    answers = model.predict(rows)
+    threshold = float(np.quantile(answers, 0.1)) + 1e-6
+    contrast = limes.SparseExplainer(model, domain=domain, **options).contrast(row[None, :], below=threshold)
+    assert contrast.constraints == ("x2 stays as it is", "x3 <= x4")
+    assert contrast.reached
+    assert contrast.proved
+    assert len(contrast.changes) == fewest(rows, answers, row, lambda a: a < threshold)
+    # the objective has no part in it
+    certain = limes.SparseExplainer(model, domain=domain, objective="certain", error=1.0)
+    assert certain.contrast(row[None, :], below=threshold).changes == contrast.changes

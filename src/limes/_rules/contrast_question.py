@@ -197,7 +197,7 @@ _MOVES = {"up": "rises", "down": "falls"}
 
 def check_share(name: str, value: Any, is_probability: Callable[[], bool]) -> None:
     """Refuse a threshold outside 0 and 1 where answers are probabilities."""
-    if isinstance(value, Real) and not 0.0 <= value <= 1.0 and is_probability():
+    if isinstance(value, Real) and not 0.0 <= float(value) <= 1.0 and is_probability():
         raise InputError(
             f"{name}={value!r}: the answers are probabilities, from 0 to 1: pass a number between these"
         )

@@ -40,7 +40,7 @@ from limes._rules.contrast_question import (
 )
 from limes._rules.domain import Domain
 from limes._rules.least_cost import NODES
-from limes._rules.literals import Literals, TableRows, check_columns, rows_of
+from limes._rules.literals import Literals, TableRows, check_columns
 from limes._rules.model import ModelReading, RowCalls, RuleModel
 from limes._rules.neighbourhood import SIGNS, TABLE_DRAWS, LiteralNeighbourhood
 from limes._rules.problem import check_sparsity
@@ -113,9 +113,10 @@ class SparseExplainer(Described):
         bounds over boxes, for models that are read. It takes no ``k``; the certificate has ``columns``,
         ``proved``, ``minimal``, ``smallest`` and ``counterexamples``.
     domain
-        For "certain": :class:`limes.Domain`, which rows are possible. None: every column takes any value
-        between the least and the largest of the literals' table, whole numbers where all of these are whole,
-        and its levels. A row's own values are always possible.
+        :class:`limes.Domain`, which rows are possible, for "certain" and for contrasts: columns that it fixes
+        stay, and changed rows obey its relations. Neighbours of other rules need not. None: for "certain"
+        every column takes any value between the least and the largest of the literals' table, whole numbers
+        where all of these are whole, and its levels. A row's own values are always possible.
     facts
         For "certain": "values" (a fact is the row's own value of a column) or "literals" (that it lies in
         the bin or level of ``literals``). None: "literals" if they are passed, else "values".
@@ -147,7 +148,8 @@ class SparseExplainer(Described):
         read and else estimated from the sample. "hard_thresholding", "branch_and_bound" (certified) and
         "convex" (dense, a bound) solve the problem of the sample.
     literals
-        :class:`limes.Literals` of a table; rows to explain are then rows of that table.
+        :class:`limes.Literals` of a table; rows to explain are then rows of that table. None: with a
+        ``domain`` those of its table, in four bins a column.
     exclude
         Names of columns or literals that no rule uses; the best rule of the others is found.
     fixed, directions
@@ -313,11 +315,10 @@ class SparseExplainer(Described):
         if is_certain:
             law = "literal" if law == "background" else law
             k, largest, error = options.check_certain(k, error, certify, solver, intercept)
-        elif domain is not None or facts is not None:
-            raise InputError("domain= and facts= go with objective='certain'")
-        if literals is None and domain is not None:
-            literals = Literals.of_table(domain.table)
-        self._rows = rows_of(literals, neighbourhood, law, values)
+        elif facts is not None:
+            raise InputError("facts= goes with objective='certain'")
+        self._rows = options.rows_with_domain(literals, domain, neighbourhood, law, values)
+        self._domain = domain
         self._k, error = options.check_literals(_LITERALS if k is None else k, error)
         free = solver == "projection" and intercept is True and box is None
         objective, certify = options.check_errors(
@@ -626,7 +627,7 @@ class SparseExplainer(Described):
         model = self._current(row[None, :])
         request.check_reach(lambda: self._answers_probabilities(row[None, :]))
         request = request.beside(self._exclude, self._fixed, self._directions)
-        domain = None if self._question is None else self._question.domain_of(row.size)
+        domain = self._domain if self._question is None else self._question.domain_of(row.size)
 
         def drawn() -> Floats:
             near = self._rows.near(row, self._spread)

@@ -7,12 +7,29 @@ from typing import Any
 import numpy as np
 
 from limes._checks import check_choice, check_count, check_size
+from limes._rules.domain import Domain
+from limes._rules.literals import Literals, SignRows, TableRows, rows_of
 from limes._rules.problem import AnswerRange
 from limes._rules.solvers import SOLVERS
 from limes.exceptions import InputError
 
 # Errors that facts minimise, and that certificates bound
 OBJECTIVES = ("fidelity", "precision", "class", "certain")
+
+
+def rows_with_domain(
+    literals: Literals | None, domain: Domain | None, neighbourhood: str | None, law: str, values: Any
+) -> SignRows:
+    """Return the rows to explain; without literals those of the domain's table."""
+    if literals is None and domain is not None:
+        literals = Literals.of_table(domain.table)
+    rows = rows_of(literals, neighbourhood, law, values)
+    if domain is not None and not isinstance(rows, TableRows):
+        raise InputError(
+            "domain= says which rows of a table are possible: leave out neighbourhood='flips', whose rows are "
+            "literals"
+        )
+    return rows
 
 
 def check_certain(
