@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 
 import numpy as np
@@ -392,3 +393,70 @@ def test_contrasts_obey_the_domain_whatever_the_objective(options):
     # the objective has no part in it
     certain = limes.SparseExplainer(model, domain=domain, objective="certain", error=1.0)
     assert certain.contrast(row[None, :], below=threshold).changes == contrast.changes
+
+
+def near_border(change):
+    """Return a classifier whose probability moves by little across the border of its classes."""
+
+    class Model:
+        classes_ = np.array(["no", "yes"])
+
+        def predict_proba(self, rows):
+            p = 0.5 + change * np.where(np.asarray(rows)[:, 0] > 2.0, 1.0, -100.0)
+            return np.column_stack([1.0 - p, p])
+
+        def predict(self, rows):
+            return self.classes_[(self.predict_proba(rows)[:, 1] > 0.5).astype(int)]
+
+    return Model()
+
+
+@pytest.mark.parametrize("output", ["yes", "no"])
+@pytest.mark.parametrize("change", [3e-3, 2e-4, 1e-6])
+def test_a_chance_near_the_border_of_two_classes_shows_its_side(change, output):
+    x = np.arange(12.0).reshape(6, 2)
+    explainer = limes.SparseExplainer(near_border(change), literals=limes.Literals.fit(x), output=output)
+    contrast = explainer.contrast(x[:1])
+    text = " ".join(str(contrast).split())
+    (texts,) = re.findall(r"would be ([\d.]+) %, it is ([\d.]+) %", text)
+    after, before = map(float, texts)
+    assert contrast.border == 0.5
+    assert (after > 50.0) == (contrast.new_prediction > 0.5)
+    assert (before > 50.0) == (contrast.prediction > 0.5)
+    assert 50.0 not in (before, after)
+
+
+def test_a_contrast_has_no_border_where_the_classes_have_none():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 3))
+    three = LogisticRegression().fit(x, np.digitize(x[:, 0], [-0.5, 0.5]))
+    explainer = limes.SparseExplainer(three, literals=limes.Literals.fit(x), output=0)
+    assert explainer.contrast(x[:1]).border is None
+    two = LogisticRegression().fit(x, x[:, 0] > 0)
+    margin = limes.SparseExplainer(two, literals=limes.Literals.fit(x), output="margin")
+    assert margin.contrast(x[:1]).border == 0.0
+    assert margin.contrast(x[:1], above=0.3).border is None
+
+    class Strict(LogisticRegression):
+        def predict(self, rows):
+            return self.classes_[(self.predict_proba(rows)[:, 1] > 0.9).astype(int)]
+
+    strict = limes.SparseExplainer(Strict().fit(x, x[:, 0] > 0), literals=limes.Literals.fit(x))
+    below = x[(two.predict_proba(x)[:, 1] > 0.6) & (two.predict_proba(x)[:, 1] < 0.85)][:1]
+    contrast = strict.contrast(below)
+    assert contrast.label == "False"
+    assert contrast.border is None
+
+
+def test_amounts_near_a_threshold_show_their_side():
+    x = np.arange(12.0).reshape(6, 2)
+
+    def step(low, high):
+        return limes.SparseExplainer(
+            lambda rows: np.where(rows[:, 0] > 2.0, high, low), literals=limes.Literals.fit(x)
+        )
+
+    contrast = step(99.0, 100.000001).contrast(x[:1], above=100.0)
+    assert "from 99.0 to 100.000001" in " ".join(str(contrast).split())
+    contrast = step(0.1234, 1.0).contrast(x[:1], above=0.12345)
+    assert "above 0.12345 if" in " ".join(str(contrast).split())

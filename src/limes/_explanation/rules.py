@@ -9,8 +9,11 @@ from typing import Any, Literal
 
 from limes._explanation.drawing import Card, Printable
 from limes._explanation.wording import (
+    beside,
     cell,
+    chosen,
     count,
+    is_beside,
     label_text,
     number,
     one_line,
@@ -235,6 +238,12 @@ _NUMBERS = (
 )
 
 
+def _prediction(certificate: Certificate) -> str:
+    """Write the prediction, on its side of the threshold."""
+    threshold = () if certificate.threshold is None else (certificate.threshold,)
+    return beside(certificate.prediction, threshold)
+
+
 def holding_sentence(certificate: Certificate) -> str:
     """Write what holds while the facts do."""
     n, bounds = len(certificate.facts), certificate.bounds
@@ -243,7 +252,7 @@ def holding_sentence(certificate: Certificate) -> str:
     exact = bounds["precision"] == certificate.precision
     sure = "exactly" if exact else f"{certificate.confidence:.0%} sure"
     stays = (
-        f"stays within {number(bounds['band'], 2)} of {number(certificate.prediction)} for {BAND:.0%} of the "
+        f"stays within {number(bounds['band'], 2)} of {_prediction(certificate)} for {BAND:.0%} of the "
         "neighbourhood"
     )
     if certificate.threshold is not None:
@@ -252,7 +261,7 @@ def holding_sentence(certificate: Certificate) -> str:
         where = (
             f"at least {kept:.1%} of the neighbourhood" if bounds["class"] > 0 else "the whole neighbourhood"
         )
-        stays = f"is {side} {number(certificate.threshold)} for {where}, and {stays}"
+        stays = f"is {side} {chosen(certificate.threshold)} for {where}, and {stays}"
     return f"{who}, the {certificate.quantity} {stays} ({sure})."
 
 
@@ -307,10 +316,10 @@ def _agreement(facts: Certificate) -> str:
     """Write how many of the table's own rows with the facts are as the rule says."""
     if facts.agreement is None:
         return ""
-    where = f"within {number(facts.bounds['band'], 2)} of {number(facts.prediction)}"
+    where = f"within {number(facts.bounds['band'], 2)} of {_prediction(facts)}"
     if facts.threshold is not None:
         side = "below" if facts.prediction < facts.threshold else "at or above"
-        where = f"{side} {number(facts.threshold)}"
+        where = f"{side} {chosen(facts.threshold)}"
     share = math.floor(1000.0 * facts.agreement) / 1000.0  # not all where it is nearly all
     return f"; in {share:.1%} of these the {facts.quantity} is {where}"
 
@@ -361,7 +370,8 @@ def _certain_sentences(facts: Certificate) -> Iterator[str]:
             "is not true."
         )
     if facts.worst_case is not None:
-        low, high = map(number, facts.worst_case)
+        threshold = () if facts.threshold is None else (facts.threshold,)
+        low, high = (beside(end, threshold) for end in facts.worst_case)
         ends = "" if facts.worst_case_exact else " (bounds, which no row need reach)"
         yield f"In rows of the table's values with these facts the model answers from {low} to {high}{ends}."
     if facts.coverage is not None:
@@ -435,6 +445,9 @@ class Contrast(Printable):
         Predictions at the row, and at the row with the changes.
     threshold, side
         The threshold, and the side of it to reach: "below" or "above". None where a class is to change.
+    border
+        Where one of two classes is to change: the number between them, 0.5 for probabilities and 0 for
+        margins, if the predictions lie on both sides of it as the classes do; None elsewhere.
     label, new_label, to
         The class that the model predicts at the row, that at the row with the changes, and the one that was
         to be reached; "" for any other. All are "" where a threshold is to be reached.
@@ -497,6 +510,7 @@ class Contrast(Printable):
     earlier: int = 0
     disjoint: bool = False
     constraints: tuple[str, ...] = ()
+    border: float | None = None
     label: str = ""
     new_label: str = ""
     to: str = ""
@@ -646,10 +660,15 @@ def _subject(contrast: Contrast) -> str:
 def _numbers(contrast: Contrast) -> tuple[str, ...]:
     """Write both predictions, and the threshold where there is one."""
     predictions = [contrast.prediction, contrast.new_prediction]
-    thresholds = [] if contrast.threshold is None else [contrast.threshold]
+    between = contrast.border if contrast.threshold is None else contrast.threshold
+    thresholds = [] if between is None else [between]
     if contrast.quantity == "probability":
         return percentages(predictions, *thresholds)
-    before, after = (text.removeprefix("+") for text in signed_column(predictions))
+    texts = [text.removeprefix("+") for text in signed_column(predictions)]
     if not contrast.changes:
-        before = number(contrast.prediction)
-    return (before, after, *map(number, thresholds))
+        texts[0] = number(contrast.prediction)
+    written = (
+        text if is_beside(text, value, thresholds) else beside(value, thresholds)
+        for text, value in zip(texts, predictions, strict=True)
+    )
+    return (*written, *map(chosen, thresholds))

@@ -34,15 +34,18 @@ def number(value: float, significant: int = 4) -> str:
 _ALL_DIGITS = 17
 
 
-def beside(value: float, others: Iterable[float], significant: int = 4) -> str:
+def is_beside(text: str, value: float, others: Iterable[float]) -> bool:
+    """Return whether a written number lies on the side of others, such as thresholds, on which it is."""
+    written = float(text)
+    return all(
+        other == value or (written != other and (written < other) == (value < other)) for other in others
+    )
+
+
+def beside(value: float, others: Sequence[float], significant: int = 4) -> str:
     """Write a number with digits enough to show on which side of others, such as thresholds, it lies."""
-    others = [other for other in others if other != value]
-    for digits in range(significant, _ALL_DIGITS):
-        text = number(value, digits)
-        written = float(text)
-        if all((written < other) == (value < other) and written != other for other in others):
-            return text
-    return number(value, _ALL_DIGITS)
+    texts = (number(value, digits) for digits in range(significant, _ALL_DIGITS))
+    return next((text for text in texts if is_beside(text, value, others)), number(value, _ALL_DIGITS))
 
 
 # Digits of a number that somebody chose

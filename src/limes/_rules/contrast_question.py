@@ -58,6 +58,7 @@ class Beyond:
     enough: Enough
     searched: tuple[tuple[Searched, Crossing | None], ...]
     facts: Callable[[Floats], dict[str, Any]]  # of the row and the changed one, (2, columns)
+    classes: Classes | None = None
 
     @classmethod
     def threshold(cls, goal: Target, ask: Ask, searched: Searched | None) -> Beyond:
@@ -72,7 +73,15 @@ class Beyond:
             return {"label": classes.text(now), "new_label": classes.text(new), "to": to}
 
         crossings = tuple((its, crossing_of(its)) for its in classes.searched(goal))
-        return cls(lambda rows: goal.reached(classes(rows)), crossings, facts)
+        return cls(lambda rows: goal.reached(classes(rows)), crossings, facts, classes)
+
+    def parts_classes(self, rows: Floats, answers: Floats, border: float | None) -> bool:
+        """Whether one of two classes is to change, and answers lie on the sides of the border as they do."""
+        if border is None or self.classes is None or len(self.classes.labels) != 2:
+            return False
+        above = np.sign(answers - border) * np.where(self.classes(rows) == 1, 1.0, -1.0)
+        # the second class or the first is above, which depends on the output; at the border is either
+        return any(bool(np.isin(above, (0.0, side)).all()) for side in (1.0, -1.0))
 
 
 class ContrastOptions(TypedDict, total=False):
@@ -256,9 +265,13 @@ class ContrastQuestion:
         self._obeys = obeying(values, domain.broken if domain is not None and self._related else None)
         self._answers: dict[frozenset[int], SmallestChange] = {}
 
-    def contrasts(self, count: int, ask: Ask, **facts: Any) -> tuple[Contrast, ...]:
-        """Return up to ``count`` answers, the best first, each without all columns of an earlier one."""
-        return tuple(self._contrast(its, ask, i, facts) for i, its in enumerate(self._solved_all(count)))
+    def contrasts(self, count: int, ask: Ask, border: float | None, **facts: Any) -> tuple[Contrast, ...]:
+        """Return up to ``count`` answers, the best first, each without all columns of an earlier one.
+
+        ``border`` is the number between two classes, if the answers have one.
+        """
+        answers = self._solved_all(count)
+        return tuple(self._contrast(its, ask, border, i, facts) for i, its in enumerate(answers))
 
     def _solved_all(self, count: int) -> list[SmallestChange]:
         row, enough = self._row, self._beyond.enough
@@ -358,12 +371,20 @@ class ContrastQuestion:
         rows = np.where(listed, rows, self._row)
         return rows[self._obeys(rows)]
 
-    def _contrast(self, change: SmallestChange, ask: Ask, earlier: int, facts: Mapping[str, Any]) -> Contrast:
+    def _contrast(
+        self,
+        change: SmallestChange,
+        ask: Ask,
+        border: float | None,
+        earlier: int,
+        facts: Mapping[str, Any],
+    ) -> Contrast:
         """Put an answer in the user's words; the model itself answers the row that the changes make."""
         row, rows, wanted = self._row, self._rows, self._wanted
         new = row if change.row is None else change.row
         both = np.stack([row, new])
         prediction, new_prediction = ask(both).tolist()
+        is_parted = self._beyond.parts_classes(both, np.array([prediction, new_prediction]), border)
         names = rows.names(row.size)
         before, after = rows.originals(row[None, :])[0], rows.originals(new[None, :])[0]
         return Contrast(
@@ -389,6 +410,7 @@ class ContrastQuestion:
             earlier=earlier,
             disjoint=wanted.disjoint,
             constraints=self._constraints,
+            border=border if is_parted else None,
             **self._beyond.facts(both),
             **facts,
         )

@@ -26,7 +26,7 @@ from limes._explanation.attribution import changed
 from limes._explanation.drawing import Described
 from limes._explanation.explanation import from_fields
 from limes._explanation.rules import Contrast
-from limes._explanation.wording import holding_text, number, rule_text
+from limes._explanation.wording import chosen, holding_text, number, rule_text
 from limes._rules import options
 from limes._rules.classes import class_labels
 from limes._rules.contrast import freed
@@ -636,8 +636,11 @@ class SparseExplainer(Described):
             return near.draw(rng, self._config.fresh)[1]
 
         question = request.question(self._rows, row, model, self._ask, domain, drawn)
-        quantity = "probability" if self._is_probability else "prediction"
-        return question.contrasts(count, self._ask, output=self._ask.name, quantity=quantity)
+        quantity = "probability" if self._answers_probabilities(row[None, :]) else "prediction"
+        border = None
+        if quantity == "probability" or self._output.method == "decision_function":
+            border = THRESHOLDS[self._output.method]
+        return question.contrasts(count, self._ask, border, output=self._ask.name, quantity=quantity)
 
     def _one_row(self, X: Any) -> Floats:
         rows = self._rows.encode(X)
@@ -805,7 +808,7 @@ class SparseExplainer(Described):
         if config.is_to_hold:
             claim = f"within {number(rule.bounds['band'], 2)} of {number(rule.target)}"
             if config.objective == "class":
-                claim = f"{'<' if rule.target < config.threshold else '>='} {number(config.threshold)}"
+                claim = f"{'<' if rule.target < config.threshold else '>='} {chosen(config.threshold)}"
             return holding_text(facts, name, claim)
         if self._counts_facts:
             u, constant = 2.0 * u, constant - float(u.sum())

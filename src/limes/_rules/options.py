@@ -20,14 +20,14 @@ OBJECTIVES = ("fidelity", "precision", "class", "certain")
 def rows_with_domain(
     literals: Literals | None, domain: Domain | None, neighbourhood: str | None, law: str, values: Any
 ) -> SignRows:
-    """Return the rows to explain; without literals those of the domain's table."""
+    """Return how rows are taken; without literals by those of the domain's table."""
     if literals is None and domain is not None:
         literals = Literals.of_table(domain.table)
     rows = rows_of(literals, neighbourhood, law, values)
     if domain is not None and not isinstance(rows, TableRows):
         raise InputError(
-            "domain= says which rows of a table are possible: leave out neighbourhood='flips', whose rows are "
-            "literals"
+            "domain= says which rows of a table are possible: leave out neighbourhood='flips', whose rows "
+            "are literals"
         )
     return rows
 

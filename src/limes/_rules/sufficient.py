@@ -14,7 +14,7 @@ from limes._explainers.tables.laws import value_texts
 from limes._explainers.tables.table import Table
 from limes._explanation.fields import plain_cell
 from limes._explanation.rules import Certificate
-from limes._explanation.wording import holding_text, number, one_line
+from limes._explanation.wording import chosen, holding_text, number, one_line
 from limes._rules.bounds import IntervalBounds, Searched
 from limes._rules.certain import FactSets, Finder, Goal, RowDomain, SufficientFacts, ValueSearch
 from limes._rules.classes import ClassGoal
@@ -85,7 +85,7 @@ class Claim:
             return f"within {number(self.error)} of {number(answer)}"
         signs = (">", "<=") if self.above_is_strict else (">=", "<")
         assert self.threshold is not None  # noqa: S101 - one of the two
-        return f"{signs[not self.is_above(answer)]} {number(self.threshold)}"
+        return f"{signs[not self.is_above(answer)]} {chosen(self.threshold)}"
 
 
 def claim_of(output: Output, threshold: Any, error: float | None, classes: int) -> Claim:

@@ -41,7 +41,9 @@ from limes._explanation.view import (
 from limes._explanation.wording import (
     CONFIDENCE,
     adding_up,
+    beside,
     cell,
+    chosen,
     count,
     difference,
     number,
@@ -66,7 +68,7 @@ if TYPE_CHECKING:
 _FEATURES = 8
 # Facts that the letter states elsewhere, or that no reader can use
 _STATED = (*DRAWN, "meaning", "slopes", "base", "quantity")
-_SIGNIFICANT, _MOST_DIGITS = 3, 9
+_SIGNIFICANT = 3
 # What a reason ends with whose order is not certain: the letter says it once, below all reasons
 _UNCERTAIN = " (order not certain)"
 # What the line of the method ends with for those who wrote the program
@@ -368,7 +370,7 @@ def _threshold(one: Explanation, threshold: float | None, contrast: Contrast | N
     prediction = float(one.predictions.ravel()[0])
     if contrast is None or not math.isclose(contrast.prediction, prediction, rel_tol=1e-6, abs_tol=1e-9):
         return None
-    return contrast.threshold
+    return contrast.border if contrast.threshold is None else contrast.threshold
 
 
 @dataclass(frozen=True)
@@ -429,15 +431,11 @@ class _Prediction:
         """A prediction with enough digits that it is not written like a threshold it differs from."""
         if self.label:
             return percentages([value], *threshold)[0]
-        for digits in range(_SIGNIFICANT, _MOST_DIGITS):
-            text = number(value, digits)
-            if all(text != number(other, digits) for other in threshold if other != value):
-                return text
-        return number(value, _MOST_DIGITS)
+        return beside(value, threshold, _SIGNIFICANT)
 
     def exactly(self, threshold: float) -> str:
         """A number that somebody chose, as it was chosen."""
-        return f"{number(self.scale * threshold, _MOST_DIGITS)}{' %' if self.label else ''}"
+        return f"{chosen(self.scale * threshold)}{' %' if self.label else ''}"
 
     def sentence(self, base: float | None) -> str:
         others = () if self.threshold is None else (self.threshold,)
