@@ -373,7 +373,10 @@ def _certain_sentences(facts: Certificate) -> Iterator[str]:
         threshold = () if facts.threshold is None else (facts.threshold,)
         low, high = (beside(end, threshold) for end in facts.worst_case)
         ends = "" if facts.worst_case_exact else " (bounds, which no row need reach)"
-        yield f"In rows of the table's values with these facts the model answers from {low} to {high}{ends}."
+        rows = "possible rows" if facts.domain else "rows"
+        yield (
+            f"In {rows} with these facts, of the table's values, the model answers from {low} to {high}{ends}."
+        )
     if facts.coverage is not None:
         yield f"The facts hold in {_background_share(facts)}."
     if math.isfinite(facts.seconds):

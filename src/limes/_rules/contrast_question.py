@@ -38,7 +38,7 @@ from limes._rules.contrast import (
 )
 from limes._rules.domain import Domain
 from limes._rules.least_cost import NODES, SAME_COST, Priced, cheapest_change
-from limes._rules.literals import SignRows
+from limes._rules.literals import MOVES, SignRows, directed_positions
 from limes._rules.model import Ask, ModelReading
 from limes.exceptions import InputError
 
@@ -167,7 +167,7 @@ class ContrastRequest:
         moves = {
             j: direction
             for name, direction in directions.items()
-            for j in rows.positions("directions", (name,), row.size).tolist()
+            for j in directed_positions(rows, name, row.size)
             if j in changing
         }
         return ContrastQuestion(
@@ -180,7 +180,7 @@ class ContrastRequest:
             drawn=drawn,
             constraints=(
                 *(f"{one_line(names[j])} stays as it is" for j in still.tolist()),
-                *(f"{one_line(names[j])} only {_MOVES[move]}" for j, move in sorted(moves.items())),
+                *(f"{one_line(names[j])} only {MOVES[move]}" for j, move in sorted(moves.items())),
                 *(() if domain is None else domain.relation_texts()),
             ),
         )
@@ -199,9 +199,6 @@ class ContrastRequest:
         for name, cost in (self.costs or {}).items():
             weights[rows.positions("costs", (name,), size)] = check_size(f"costs[{name!r}]", cost, zero=True)
         return weights
-
-
-_MOVES = {"up": "rises", "down": "falls"}
 
 
 def check_share(name: str, value: Any, is_probability: Callable[[], bool]) -> None:
@@ -224,7 +221,7 @@ def check_directions(directions: Any) -> dict[Any, str]:
     if not isinstance(directions, Mapping | None):
         raise InputError(f"directions must be like {{'age': 'up'}}, got {directions!r}")
     for name, direction in (directions or {}).items():
-        check_choice(f"directions[{name!r}]", direction, tuple(_MOVES))
+        check_choice(f"directions[{name!r}]", direction, tuple(MOVES))
     return dict(directions or {})
 
 
@@ -232,12 +229,7 @@ def _directed(values: Box, row: Floats, rows: SignRows, directions: Mapping[Any,
     """Return the values that columns may take where they only rise or fall."""
     allowed = list(values)
     for name, direction in directions.items():
-        for j in rows.positions("directions", (name,), row.size).tolist():
-            if rows.is_unordered(j):
-                raise InputError(
-                    f"directions names {name!r}, whose categories have no order: pass an ordered categorical "
-                    "column, or fixed="
-                )
+        for j in directed_positions(rows, name, row.size):
             ahead = allowed[j] >= row[j] if direction == "up" else allowed[j] <= row[j]
             allowed[j] = allowed[j][ahead] if ahead.any() else row[j : j + 1]
     return tuple(allowed)

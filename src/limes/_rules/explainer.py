@@ -153,8 +153,9 @@ class SparseExplainer(Described):
     exclude
         Names of columns or literals that no rule uses; the best rule of the others is found.
     fixed, directions
-        Names of columns that no contrast changes, and columns that it only raises or only lowers, by name:
-        ``{"age": "up"}``. Rules may use them.
+        Names of columns that keep the row's values, and of columns that only rise or only fall, by name:
+        ``{"age": "up"}``. Contrasts change rows in no other way, and certain facts are proved for the rows of
+        the ``domain`` that differ in no other way: a fixed column needs no fact. Other rules may use them.
     neighbourhood
         With literals: "columns" (one literal for each column, which keeps its value or takes a background
         value of another bin, so that every row is possible; the model takes rows of the table) or "flips"
@@ -359,7 +360,9 @@ class SparseExplainer(Described):
             check_size("time_limit", TIME_LIMIT if time_limit is None else time_limit)
             claim = claim_of(self._output, threshold, largest, len(class_labels(model)))
             seconds = TIME_LIMIT if time_limit is None else float(time_limit)
-            self._question = Question(self._rows, domain, fact_kind, claim, seconds)
+            self._question = Question(
+                self._rows, domain, fact_kind, claim, seconds, self._fixed, self._directions
+            )
         elif self._config.is_to_hold:
             self._config = self._holding(threshold)
         elif threshold is not None:
@@ -824,6 +827,9 @@ class SparseExplainer(Described):
             box = self._rows.box(row, columns)
             if self._question is not None and self._question.facts == "values":
                 box = freed(box, row, np.setdiff1d(np.arange(row.size), columns).tolist())
+            box = tuple(
+                its[values.contains(its).astype(bool)] for its, values in zip(box, certain.free, strict=True)
+            )
         worst_case, is_exact = model.worst_case(box, self._boxes)
         return {
             "coverage": facts.coverage,

@@ -698,6 +698,21 @@ class TableRows(SignRows):
         return np.asarray(matrix[even_positions(len(matrix), _SCALE_ROWS)])
 
 
+# Directions in which columns may move alone
+MOVES = {"up": "rises", "down": "falls"}
+
+
+def directed_positions(rows: SignRows, name: Any, size: int) -> list[int]:
+    """Return the columns of a name that only rises or only falls; they need an order."""
+    positions: list[int] = rows.positions("directions", (name,), size).tolist()
+    if any(map(rows.is_unordered, positions)):
+        raise InputError(
+            f"directions names {name!r}, whose categories have no order: pass an ordered categorical column, "
+            "or fixed="
+        )
+    return positions
+
+
 def rows_of(literals: Literals | None, neighbourhood: str | None, law: str, values: Any) -> SignRows:
     check_choice("law", law, (*FLIP_LAWS, *TABLE_DRAWS))
     if law in TABLE_DRAWS and (literals is None or neighbourhood == "flips"):

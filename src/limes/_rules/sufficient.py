@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -22,7 +22,7 @@ from limes._rules.contrast import Enough, Target, verdict
 from limes._rules.domain import Domain, Values
 from limes._rules.intervals import IntervalSearch
 from limes._rules.leaves import LeafSearch, LeafTable, TooManyCellsError, forest_of
-from limes._rules.literals import Literals, SignRows, TableRows
+from limes._rules.literals import MOVES, Literals, SignRows, TableRows, directed_positions
 from limes._rules.model import Ask, ModelReading
 from limes._threads import LRUCache
 from limes._warnings import RowWarning
@@ -119,6 +119,7 @@ class CertainRule:
     """The facts of one row, and what its certificate says of them."""
 
     columns: Ints  # of the facts
+    free: tuple[Values, ...]  # possible values of all columns
     rule: str
     claim: Claim
     fields: dict[str, Any]
@@ -172,15 +173,22 @@ class Question:
         facts: Literal["values", "literals"],
         claim: Claim,
         time_limit: float,
+        fixed: Sequence[Any] = (),
+        directions: Mapping[Any, str] | None = None,
     ) -> None:
-        self._rows, self._domain, self.facts = rows, domain, facts
+        self._rows, self._passed, self.facts = rows, domain, facts
         self._claim, self._time_limit = claim, time_limit
-        self._finders = Finders()
+        self._fixed, self._directions = fixed, directions or {}
+        self._finders, self._domain = Finders(), LRUCache[int, Domain](1)
 
     def domain_of(self, size: int) -> Domain:
-        if self._domain is None:
-            self._domain = self._proposed(size)
-        return self._domain
+        """Return which rows of ``size`` columns are possible: fixed ones keep their values."""
+        return self._domain.get(size, lambda: self._bound(size))
+
+    def _bound(self, size: int) -> Domain:
+        domain = self._proposed(size) if self._passed is None else self._passed
+        fixed = {*domain.fixed, *self._rows.positions("fixed", self._fixed, size).tolist()}
+        return replace(domain, fixed=tuple(sorted(fixed)))
 
     def _proposed(self, size: int) -> Domain:
         if isinstance(self._rows, TableRows):
@@ -239,14 +247,15 @@ class Question:
             "nodes": result.nodes,
             "seconds": result.seconds,
             "coverage": self._coverage(domain, row, columns),
-            "domain": tuple(domain.lines()) if isinstance(self._rows, TableRows) else (),
+            "domain": tuple(self._lines(domain, of_row)) if isinstance(self._rows, TableRows) else (),
             "prediction": answer,
             "quantity": quantity,
         }
         sure = "for certain" if result.proved else "(not proved)"
         rule = holding_text([one_line(fact) for fact in facts], name, f"{claim} {sure}")
         warnings = tuple(self._warnings(result, is_minimal))
-        return CertainRule(np.array(columns, dtype=np.int64), rule, self._claim, fields, warnings)
+        facts_of = np.array(columns, dtype=np.int64)
+        return CertainRule(facts_of, of_row.free, rule, self._claim, fields, warnings)
 
     def _labels(self, reading: ModelReading, rows: Floats) -> list[str]:
         """Return the classes that the model predicts at rows; "" where the claim is of none."""
@@ -277,14 +286,25 @@ class Question:
         return beyond
 
     def _of_row(self, domain: Domain, row: Floats, excluded: Ints) -> RowDomain:
-        free, facts = [], []
+        free, facts, moves = [], [], self._moves(row.size)
         for j, (values, x) in enumerate(zip(domain.columns, row.tolist(), strict=True)):
-            kept = self._fact(j, x, values)
-            free.append(Values.of(x) if j in domain.fixed else values.with_value(x))
-            facts.append(Values.of(x) if j in domain.fixed else kept)
+            if j in domain.fixed:
+                free.append(Values.of(x))
+                facts.append(Values.of(x))
+            else:
+                free.append(_ahead(values.with_value(x), x, moves.get(j)))
+                facts.append(_ahead(self._fact(j, x, values), x, moves.get(j)))
         units = tuple(its for its in domain.units if not np.isin(its, excluded).any())
         loose = tuple(j for its in domain.units if np.isin(its, excluded).any() for j in its)
         return RowDomain(domain, row, tuple(free), tuple(facts), units, loose)
+
+    def _moves(self, size: int) -> dict[int, str]:
+        """Return the columns that only rise or only fall."""
+        return {
+            j: move
+            for name, move in self._directions.items()
+            for j in directed_positions(self._rows, name, size)
+        }
 
     def _fact(self, j: int, x: float, values: Values) -> Values:
         """Return the values of column j that share the row's fact."""
@@ -296,6 +316,13 @@ class Question:
         ends = np.concatenate([[-np.inf], cells.points, [np.inf]])
         cell = int(cells.locate(np.array([x]))[0])
         return values.with_value(x).between(float(ends[cell]), float(ends[cell + 1]))
+
+    def _lines(self, domain: Domain, of_row: RowDomain) -> Iterator[str]:
+        """Write the possible rows; columns that only rise or fall with the values that are ahead."""
+        moves = self._moves(of_row.size)
+        ahead = {j: of_row.free[j] for j in moves}
+        columns = tuple(ahead.get(j, values) for j, values in enumerate(domain.columns))
+        return replace(domain, columns=columns).lines({j: MOVES[move] for j, move in moves.items()})
 
     def _text(self, row: Floats, j: int) -> str:
         if self.facts == "literals" or not isinstance(self._rows, TableRows):
@@ -320,6 +347,15 @@ class Question:
         return []
 
 
+def _ahead(values: Values, x: float, move: str | None) -> Values:
+    """Return the values that a column may take from x on, where it only rises or only falls."""
+    if move is None:
+        return values
+    if np.isnan(x):
+        return Values.of(x)
+    return values.between(np.nextafter(x, -np.inf), np.inf) if move == "up" else values.between(-np.inf, x)
+
+
 def _confirmed(result: SufficientFacts, enough: Sequence[Enough], row: Floats) -> list[tuple[int, Floats]]:
     """Return the counterexamples that the model itself confirms."""
     if not result.counterexamples:
@@ -336,7 +372,8 @@ def with_certain(certificate: Certificate, certain: CertainRule | None) -> Certi
     worst_case = certificate.worst_case
     if certain.fields["proved"]:  # the search proves more than the bounds of the answers alone
         worst_case = certain.claim.within(certain.fields["prediction"], worst_case)
-    return replace(certificate, **certain.fields, worst_case=worst_case)
+    is_exact = certificate.worst_case_exact and worst_case == certificate.worst_case
+    return replace(certificate, **certain.fields, worst_case=worst_case, worst_case_exact=is_exact)
 
 
 def check_facts(facts: Any, literals: Literals | None, domain: Any) -> Literal["values", "literals"]:
