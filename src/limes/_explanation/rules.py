@@ -375,7 +375,8 @@ def _certain_sentences(facts: Certificate) -> Iterator[str]:
         ends = "" if facts.worst_case_exact else " (bounds, which no row need reach)"
         rows = "possible rows" if facts.domain else "rows"
         yield (
-            f"In {rows} with these facts, of the table's values, the model answers from {low} to {high}{ends}."
+            f"In {rows} with these facts, of the table's values, the model answers from {low} to {high}"
+            f"{ends}."
         )
     if facts.coverage is not None:
         yield f"The facts hold in {_background_share(facts)}."

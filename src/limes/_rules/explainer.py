@@ -616,10 +616,8 @@ class SparseExplainer(Described):
 
         Raises
         ------
-        InputError
-            If it is not one row, or a threshold, name or option is not usable.
-        ModelError
-            If the model fails.
+        InputError, ModelError
+            As ``contrast``.
         """
         refuse_unknown({o: v for o, v in options.items() if o not in OPTIONS}, ContrastRequest)
         return self._contrasts(X, check_count("k", k), ContrastRequest(disjoint=disjoint, **options))
