@@ -19,7 +19,7 @@ from limes._checks import (
     check_size,
     unknown_option,
 )
-from limes._explainers.tables.table import Table
+from limes._explainers.tables.table import Table, ids_of
 from limes._explanation.wording import number
 from limes._rules.bounds import Searched
 from limes._rules.cells import Cells, Masks, holds
@@ -209,6 +209,7 @@ class _Covered:
     output: str
     bounded: Searched | None
     reason: str
+    ids: tuple[Any, ...]  # names of the rows
 
     @classmethod
     def of(
@@ -258,6 +259,7 @@ class _Covered:
             output=ask.name,
             bounded=searched,
             reason=reading.reason,
+            ids=tuple(ids_of(X, len(matrix))),
         )
 
     @property
@@ -523,6 +525,7 @@ def _listed(
                 new_rows=_positions(candidate.covers & ~covered),
                 exceptions=_positions(candidate.inside & ~candidate.meets),
                 coverage=float(candidate.inside.mean()),
+                exception_ids=_ids_at(table.ids, candidate.inside & ~candidate.meets),
             )
         )
         covered |= candidate.covers
@@ -530,6 +533,7 @@ def _listed(
         rules=tuple(rules),
         size=len(table.rows),
         uncovered=_positions(~covered),
+        uncovered_ids=_ids_at(table.ids, ~covered),
         objective="certain" if objective == "certain" else "precision",
         fewest=None if is_cut else chosen.bound,
         most=chosen.bound if is_cut else None,
@@ -543,6 +547,10 @@ def _listed(
         _domain=table.cells.domain,
         _boxes=tuple(table.cells.values(candidates[position].masks) for position in chosen.positions),
     )
+
+
+def _ids_at(ids: Sequence[Any], rows: Bools) -> tuple[Any, ...]:
+    return tuple(ids[i] for i in _positions(rows))
 
 
 def _positions(rows: Bools) -> tuple[int, ...]:

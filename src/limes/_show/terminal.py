@@ -110,6 +110,22 @@ def drawn_card(card: Card) -> Group:
     return Group(*parts, *(Text(one_line(remark), style="dim") for remark in card.remarks))
 
 
+def drawn_rules(card: Card, width: int) -> Group:
+    """Draw a card of rules in lines as wide as the terminal, folded between conditions, with their numbers."""
+    parts = [Text(one_line(card.title), style="bold"), Text()]
+    for rule, *numbers in card.rows:
+        name, _, conditions = rule.partition(" ")
+        *counted, answer = numbers
+        margin = " " * (len(name) + 1)
+        lines = folded(one_line(conditions), width - len(margin), " and ").replace("\n", f"\n{margin}")
+        parts.append(Text(f"{name} {lines}"))
+        parts.append(Text(f"{margin}->  {answer}", style="bold"))
+        facts = "; ".join(f"{what}: {text}" for what, text in zip(card.columns[1:-1], counted, strict=True))
+        parts.append(Text(margin + facts.replace("\n", f"\n{margin}"), style="dim"))
+    parts += [Text()] if card.rows else []
+    return Group(*parts, *(Text(one_line(remark), style="dim") for remark in card.remarks))
+
+
 # -- explanations --------------------------------------------------------------------------------------------
 
 MAX_OUTPUTS = 4
