@@ -111,7 +111,7 @@ def drawn_card(card: Card) -> Group:
 
 
 def drawn_rules(card: Card, width: int) -> Group:
-    """Draw a card of rules in lines as wide as the terminal, folded between conditions, with their numbers."""
+    """Draw a card of rules in lines as wide as the terminal, folded between conditions, and their numbers."""
     parts = [Text(one_line(card.title), style="bold"), Text()]
     for rule, *numbers in card.rows:
         name, _, conditions = rule.partition(" ")
