@@ -122,4 +122,4 @@ for way in explainer.contrasts(case, 3):
 print(explainer.contrast(case, among="rows"))
 
 # %%
-# Where a model has several classes, ``to="class"`` names the one to reach, and ``threshold="class"`` asks for the facts that guarantee the one it predicts.
+# Where a model has several classes, ``to="class"`` names the one to reach, and facts guarantee the one that it predicts (of two classes: ``threshold="class"``).

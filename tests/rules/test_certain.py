@@ -786,3 +786,25 @@ def test_a_direction_needs_an_order_and_is_written(forest):
     (line,) = (its for its in rises(row).certificate.domain if its.startswith("debt"))
     low = row["debt"].iloc[0]
     assert line == (f"debt: whole numbers from {low} to 5, only rises" if low < 5 else "debt: 5, only rises")
+
+
+def test_of_several_classes_the_predicted_one_is_the_default():
+    x, y = load_iris(return_X_y=True)
+    model = RandomForestClassifier(10, random_state=0).fit(x, y)
+    domain = limes.Domain.fit(x)
+    explainer = limes.SparseExplainer(model, domain=domain, objective="certain", fresh=20)
+    for i in (0, 60, 120):
+        (label,) = model.predict(x[[i]])
+        explanation = explainer(x[[i]])
+        named = limes.SparseExplainer(
+            model, domain=domain, objective="certain", output=int(label), threshold="class", fresh=20
+        )(x[[i]])
+        assert explanation.certificate.label == str(label)
+        assert explanation.output_names == (str(label),)
+        assert explanation.certificate.columns == named.certificate.columns
+        assert explanation.rule() == named.rule()
+        contrast = explainer.contrast(x[[i]])
+        assert (contrast.label, contrast.output) == (str(label), str(label))
+        assert contrast.reached
+    with pytest.raises(InputError, match="predicts 2 classes at these rows"):
+        explainer(x[[0, 60]])

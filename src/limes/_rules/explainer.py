@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any, Literal, Never, Unpack
 
@@ -28,7 +29,7 @@ from limes._explanation.explanation import from_fields
 from limes._explanation.rules import Contrast
 from limes._explanation.wording import chosen, holding_text, number, rule_text
 from limes._rules import options
-from limes._rules.classes import class_labels
+from limes._rules.classes import Classes, class_labels
 from limes._rules.contrast import freed
 from limes._rules.contrast_question import (
     OPTIONS,
@@ -168,6 +169,8 @@ class SparseExplainer(Described):
         Probability with which all bounds of the certificate hold together.
     output
         As for :class:`limes.TabularExplainer`; of two classes the second is explained, of more choose one.
+        For "certain" None is the class that the model predicts at the rows, which share one, and
+        ``threshold="class"``.
     fresh
         Number of fresh rows for the certificate; ``samples`` by default.
     scale
@@ -356,7 +359,11 @@ class SparseExplainer(Described):
         )
         self._threshold, self._has_usual_threshold = threshold, threshold is None
         self._question: Question | None = None
+        # of three classes or more the one that is predicted is chosen row by row
+        self._by_class = is_certain and output is None and threshold is None and largest is None
+        self._by_class = self._by_class and method == "auto" and len(class_labels(model)) > 2
         if is_certain:
+            threshold = "class" if self._by_class else threshold
             check_size("time_limit", TIME_LIMIT if time_limit is None else time_limit)
             claim = claim_of(self._output, threshold, largest, len(class_labels(model)))
             seconds = TIME_LIMIT if time_limit is None else float(time_limit)
@@ -494,6 +501,8 @@ class SparseExplainer(Described):
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
         rows = self._rows.encode(X)
+        if self._by_class:
+            return self._of_class(rows)(X, exclude=exclude, progress=progress, workers=workers)
         model = self._current(rows)
         near, names = [self._rows.near(row, self._spread) for row in rows], ids_of(X, len(rows))
         excluded = self._rows.positions(
@@ -625,6 +634,8 @@ class SparseExplainer(Described):
     @one_blas_thread()
     def _contrasts(self, X: Any, count: int, request: ContrastRequest) -> tuple[Contrast, ...]:
         (row,) = self._one_row(X)
+        if self._by_class:
+            return SparseExplainer._contrasts(self._of_class(row[None, :]), X, count, request)
         model = self._current(row[None, :])
         request.check_reach(lambda: self._answers_probabilities(row[None, :]))
         request = request.beside(self._exclude, self._fixed, self._directions)
@@ -642,6 +653,28 @@ class SparseExplainer(Described):
         if quantity == "probability" or self._output.method == "decision_function":
             border = THRESHOLDS[self._output.method]
         return question.contrasts(count, self._ask, border, output=self._ask.name, quantity=quantity)
+
+    def _of_class(self, rows: Floats) -> SparseExplainer:
+        """Return the explainer of the class that the model predicts at rows."""
+        reader, one = self._reader, copy(self)
+        classes = Classes(reader.model, self._rows, reader.form_of)
+        places = np.unique(classes(rows)).tolist()
+        if len(places) > 1:
+            raise InputError(
+                f"the model predicts {len(places)} classes at these rows, and an explanation is of one "
+                "output: pass the rows of one class at a time, or output= with threshold='class'"
+            )
+        output = resolve(reader.model, classes.labels[places[0]])
+        ask = OneOutput(ModelCaller(reader.model, output, self._rows.decode), output)
+        vars(one).update(
+            _output=output,
+            _ask=ask,
+            _reader=replace(reader, output=output, ask=ask),
+            _bound=None,
+            _repetition=LRUCache(1),
+            _by_class=False,
+        )
+        return one
 
     def _one_row(self, X: Any) -> Floats:
         rows = self._rows.encode(X)
