@@ -103,10 +103,10 @@ NAMES = {
     "limes._explanation.json": "from_data_url labels_from_data_url labels_to_data_url to_data_url",
     "limes._warnings": "CODES NOT_TRUSTED WARNINGS RowWarning",
     "limes._explanation.selection": "shown_of",
-    "limes._explanation.view": "bar_units fit_remark output_title view_row",
+    "limes._explanation.view": "bar_units certain_at fit_remark output_title view_row",
     "limes._explanation.wording": (
-        "cell count difference error estimate number one_line shorten shorten_condition estimates rule_text "
-        "percentage percentages signed_column"
+        "beside cell count difference error estimate number one_line shorten shorten_condition estimates "
+        "percentage percentages rule_text signed_column"
     ),
     "limes._functions": (
         "Bump Decay Filled Identity Interval Lookup Polynomial Power Shape SmoothFunctions Stacked Step"

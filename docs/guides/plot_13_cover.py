@@ -84,6 +84,6 @@ exceptions.assign(probability=model.predict_proba(exceptions)[:, 1].round(2))
 # Rows without a rule
 # -------------------
 #
-# The list names them by their positions. A frame has one line a rule, for a report.
+# The list names them by their index labels, or positions. A frame has one line a rule, for a report.
 print("rows without a rule:", len(precise.uncovered), "of", precise.size)
 precise.to_frame()[["rule", "claim", "bound", "rows", "new_rows", "exceptions"]]

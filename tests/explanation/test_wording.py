@@ -5,6 +5,7 @@ import math
 import pytest
 
 from internals import (
+    beside,
     cell,
     count,
     difference,
@@ -144,3 +145,25 @@ def test_a_low_fit_is_a_sentence_and_no_warning(fidelity, error, words):
 def test_conditions_keep_their_edges(condition, width, expected):
     assert shorten_condition(condition, "months_since_inquiry", width) == expected
     assert len(expected) <= width
+
+
+@pytest.mark.parametrize(
+    ("value", "others", "text"),
+    [
+        (0.5, (0.5,), "0.5"),
+        (0.50001, (0.5,), "0.50001"),
+        (0.49999, (0.5,), "0.49999"),
+        (0.28159, (0.5,), "0.2816"),
+        (99.99999, (100.0,), "99.99999"),
+        (-1e-9, (0.0,), "-1.000e-09"),
+        (math.nextafter(0.5, 1.0), (0.5,), "0.5000000000000001"),
+        (0.123449, (0.12345,), "0.1234"),
+        (0.123451, (0.12345,), "0.1235"),
+        (1.0, (), "1"),
+    ],
+)
+def test_numbers_near_a_threshold_show_on_which_side_they_are(value, others, text):
+    assert beside(value, others) == text
+    for other in others:
+        assert (float(text) < other) == (value < other)
+        assert (float(text) == other) == (value == other)

@@ -607,17 +607,23 @@ def test_options_that_are_refused(forest, options, message):
         limes.SparseExplainer(model, objective="certain", **facts)
 
 
-def test_a_domain_goes_with_certain_facts_only(forest):
+def test_a_domain_is_one_of_the_same_table(forest):
     model, x = forest
-    with pytest.raises(InputError, match="objective='certain'"):
-        limes.SparseExplainer(model, domain=limes.Domain.fit(x))
-    with pytest.raises(InputError, match="two tables"):
+    domain = limes.Domain.fit(x)
+    with pytest.raises(InputError, match="facts= goes with objective='certain'"):
+        limes.SparseExplainer(model, domain=domain, facts="values")
+    with pytest.raises(InputError, match="leave out neighbourhood='flips'"):
         limes.SparseExplainer(
-            model,
-            domain=limes.Domain.fit(x),
-            literals=limes.Literals.fit(x.rename(columns={"age": "Age"})),
-            objective="certain",
+            model, domain=domain, literals=limes.Literals.fit(x), neighbourhood="flips", objective="certain"
         )
+    for objective in ("certain", None):
+        with pytest.raises(InputError, match="two tables"):
+            limes.SparseExplainer(
+                model,
+                domain=domain,
+                literals=limes.Literals.fit(x.rename(columns={"age": "Age"})),
+                objective=objective,
+            )
 
 
 def test_a_model_without_bounds_is_refused():
@@ -715,3 +721,90 @@ def test_the_certificate_names_the_columns_that_the_domain_fixes():
     assert "Every possible row with" in printed
     assert "In possible rows the other columns are: b: as in the row" in printed
     assert "c: from " in printed
+
+
+@pytest.mark.parametrize("kind", ["tree", "forest", "boosting", "histogram", "logistic", "kernel"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_facts_hold_for_the_rows_that_a_row_can_become(kind, seed):
+    """Column 0 is fixed, column 1 only rises and column 3 only falls, with an order of 2 and 4."""
+    rng = np.random.default_rng([seed, 8])
+    x = table(rng, kind)
+    x[:, 2] = np.nan_to_num(x[:, 2])
+    x[:, 4] = x[:, 2] + rng.integers(0, 2, len(x))
+    model = MODELS[kind]().fit(x, classes_of(x, rng))
+    domain = limes.Domain.fit(x, orders=[("x2", "x4")], one_hot=[])
+    explainer = limes.SparseExplainer(
+        model,
+        domain=domain,
+        objective="certain",
+        fixed=["x0"],
+        directions={"x1": "up", "x3": "down"},
+        fresh=20,
+    )
+    values = [np.unique(x[:, j]) for j in range(COLUMNS)]
+    for row in x[rng.choice(len(x), 4, replace=False)]:
+        its = [*values]
+        its[0] = row[:1]
+        for j, ahead in ((1, np.greater_equal), (3, np.less_equal)):
+            its[j] = row[j : j + 1] if np.isnan(row[j]) else values[j][ahead(values[j], row[j])]
+        truth = Enumeration(model.predict, its, lambda rows: ~(rows[:, 2] > rows[:, 4]))
+        (label,) = model.predict(row[None, :])
+        explanation = explainer(row[None, :], progress=False)
+        certificate, columns = explanation.certificate, positions(explanation.certificate)
+        assert "x0" not in certificate.columns
+        assert "x0: as in the row" in certificate.domain
+        assert certificate.proved
+        assert truth.is_sufficient(row, columns, label)
+        for example in certificate.counterexamples:
+            new = np.array([np.nan if value is None else value for value in example], dtype=float)
+            assert same(truth.rows, new).all(axis=1).any()
+            assert model.predict(new[None, :])[0] != label
+        rows = truth.rows[same(truth.rows[:, columns], row[columns]).all(axis=1)]
+        low, high = certificate.worst_case
+        answers = model.predict_proba(rows)[:, 1] if kind != "kernel" else model.decision_function(rows)
+        assert low - 1e-6 <= answers.min()
+        assert answers.max() <= high + 1e-6
+        if kind in ("tree", "forest", "boosting"):
+            assert certificate.smallest
+            assert len(columns) == truth.fewest(row, label, [(1,), (2,), (3,), (4,)])
+
+
+def test_a_direction_needs_an_order_and_is_written(forest):
+    _, x = forest
+    x = x.assign(rooms=x["rooms"].astype(str))
+    encoder = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression()).fit(
+        x, x["age"] + x["years"] > x["debt"] + 2
+    )
+    domain = limes.Domain.fit(x)
+    explainer = limes.SparseExplainer(
+        encoder, domain=domain, objective="certain", directions={"rooms": "up"}, facts="values"
+    )
+    with pytest.raises(InputError, match="directions names 'rooms', whose categories have no order"):
+        explainer(x.iloc[[0]])
+    rises = limes.SparseExplainer(encoder, domain=domain, objective="certain", directions={"debt": "up"})
+    row = x.iloc[[0]]
+    (line,) = (its for its in rises(row).certificate.domain if its.startswith("debt"))
+    low = row["debt"].iloc[0]
+    assert line == (f"debt: whole numbers from {low} to 5, only rises" if low < 5 else "debt: 5, only rises")
+
+
+def test_of_several_classes_the_predicted_one_is_the_default():
+    x, y = load_iris(return_X_y=True)
+    model = RandomForestClassifier(10, random_state=0).fit(x, y)
+    domain = limes.Domain.fit(x)
+    explainer = limes.SparseExplainer(model, domain=domain, objective="certain", fresh=20)
+    for i in (0, 60, 120):
+        (label,) = model.predict(x[[i]])
+        explanation = explainer(x[[i]])
+        named = limes.SparseExplainer(
+            model, domain=domain, objective="certain", output=int(label), threshold="class", fresh=20
+        )(x[[i]])
+        assert explanation.certificate.label == str(label)
+        assert explanation.output_names == (str(label),)
+        assert explanation.certificate.columns == named.certificate.columns
+        assert explanation.rule() == named.rule()
+        contrast = explainer.contrast(x[[i]])
+        assert (contrast.label, contrast.output) == (str(label), str(label))
+        assert contrast.reached
+    with pytest.raises(InputError, match="predicts 2 classes at these rows"):
+        explainer(x[[0, 60]])

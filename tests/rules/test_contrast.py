@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 
 import numpy as np
@@ -330,3 +331,132 @@ def test_categories_without_an_order_have_no_direction():
     with pytest.raises(InputError, match="directions names 'a', whose categories have no order"):
         explainer.contrast(row, above=99.0, directions={"a": "up"})
     assert explainer.contrast(row, above=99.0, directions={"c": "up"}).constraints == ("c only rises",)
+
+
+@pytest.mark.parametrize("option", ["exclude", "fixed", "directions", "costs"])
+def test_errors_name_the_option_that_names_no_column(option):
+    x = pd.DataFrame(np.arange(12.0).reshape(6, 2), columns=["age", "debt"])
+    model, literals = LinearRegression().fit(x, x["age"]), limes.Literals.fit(x)
+    value = {"exclude": ["agee"], "fixed": ["agee"], "directions": {"agee": "up"}, "costs": {"agee": 2.0}}[
+        option
+    ]
+    message = f"{option}= names 'agee', which is no column.*did you mean 'age'"
+    kind = {"minimize": "cost"} if option == "costs" else {}
+    with pytest.raises(InputError, match=message):
+        limes.SparseExplainer(model, literals=literals).contrast(
+            x.iloc[:1], above=9.0, **kind, **{option: value}
+        )
+    if option != "costs":
+        with pytest.raises(InputError, match=message):
+            limes.SparseExplainer(model, literals=literals, **{option: value})
+
+
+def test_thresholds_that_no_probability_crosses_are_refused():
+    x = np.arange(12.0).reshape(6, 2)
+    y = x[:, 0] > 5.0
+    model, literals = LogisticRegression().fit(x, y), limes.Literals.fit(x)
+    explainer = limes.SparseExplainer(model, literals=literals)
+    for option, threshold in (("above", 1.2), ("below", -0.1), ("below", 1.0001)):
+        with pytest.raises(InputError, match=f"{option}={threshold}: the answers are probabilities"):
+            explainer.contrast(x[:1], **{option: threshold})
+    assert not explainer.contrast(x[:1], above=1.0).reached
+    for objective in ("class", "certain"):
+        with pytest.raises(InputError, match=r"threshold=1\.2: the answers are probabilities"):
+            limes.SparseExplainer(model, literals=literals, objective=objective, threshold=1.2)(x[:1])
+    for objective in ("precision", "certain"):
+        with pytest.raises(InputError, match=r"threshold=-2\.0: the answers are probabilities"):
+            limes.rules.cover(model, x, objective=objective, threshold=-2)
+    # margins, amounts and scores have no such ends
+    margin = limes.SparseExplainer(model, output="margin", literals=literals)
+    assert margin.contrast(x[:1], above=1.2).threshold == 1.2
+    amount = limes.SparseExplainer(LinearRegression().fit(x, y), literals=literals)
+    assert not amount.contrast(x[:1], above=1.2).reached
+
+
+@pytest.mark.parametrize("options", [{}, {"objective": "precision"}, {"law": "background", "k": 2}])
+def test_contrasts_obey_the_domain_whatever_the_objective(options):
+    """The same contrast as with certain facts, against the enumeration of rows that obey."""
+    rng = np.random.default_rng(3)
+    x = table(rng, "forest")
+    x[:, 4] = x[:, 3] + rng.integers(0, 3, len(x))
+    model, row = fitted("forest", x, rng), x[11]
+    options = {"objective": "precision", **options} if "law" in options else options
+    domain = limes.Domain.fit(x, fixed=["x2"], one_hot=[])
+    rows = possible(x, row, fixed=[2], obeys=lambda rows: rows[:, 3] <= rows[:, 4])
+    answers = model.predict(rows)
+    threshold = float(np.quantile(answers, 0.1)) + 1e-6
+    contrast = limes.SparseExplainer(model, domain=domain, **options).contrast(row[None, :], below=threshold)
+    assert contrast.constraints == ("x2 stays as it is", "x3 <= x4")
+    assert contrast.reached
+    assert contrast.proved
+    assert len(contrast.changes) == fewest(rows, answers, row, lambda a: a < threshold)
+    # the objective has no part in it
+    certain = limes.SparseExplainer(model, domain=domain, objective="certain", error=1.0)
+    assert certain.contrast(row[None, :], below=threshold).changes == contrast.changes
+
+
+def near_border(change):
+    """Return a classifier whose probability moves by little across the border of its classes."""
+
+    class Model:
+        classes_ = np.array(["no", "yes"])
+
+        def predict_proba(self, rows):
+            p = 0.5 + change * np.where(np.asarray(rows)[:, 0] > 2.0, 1.0, -100.0)
+            return np.column_stack([1.0 - p, p])
+
+        def predict(self, rows):
+            return self.classes_[(self.predict_proba(rows)[:, 1] > 0.5).astype(int)]
+
+    return Model()
+
+
+@pytest.mark.parametrize("output", ["yes", "no"])
+@pytest.mark.parametrize("change", [3e-3, 2e-4, 1e-6])
+def test_a_chance_near_the_border_of_two_classes_shows_its_side(change, output):
+    x = np.arange(12.0).reshape(6, 2)
+    explainer = limes.SparseExplainer(near_border(change), literals=limes.Literals.fit(x), output=output)
+    contrast = explainer.contrast(x[:1])
+    text = " ".join(str(contrast).split())
+    (texts,) = re.findall(r"would be ([\d.]+) %, it is ([\d.]+) %", text)
+    after, before = map(float, texts)
+    assert contrast.border == 0.5
+    assert (after > 50.0) == (contrast.new_prediction > 0.5)
+    assert (before > 50.0) == (contrast.prediction > 0.5)
+    assert 50.0 not in (before, after)
+
+
+def test_a_contrast_has_no_border_where_the_classes_have_none():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 3))
+    three = LogisticRegression().fit(x, np.digitize(x[:, 0], [-0.5, 0.5]))
+    explainer = limes.SparseExplainer(three, literals=limes.Literals.fit(x), output=0)
+    assert explainer.contrast(x[:1]).border is None
+    two = LogisticRegression().fit(x, x[:, 0] > 0)
+    margin = limes.SparseExplainer(two, literals=limes.Literals.fit(x), output="margin")
+    assert margin.contrast(x[:1]).border == 0.0
+    assert margin.contrast(x[:1], above=0.3).border is None
+
+    class Strict(LogisticRegression):
+        def predict(self, rows):
+            return self.classes_[(self.predict_proba(rows)[:, 1] > 0.9).astype(int)]
+
+    strict = limes.SparseExplainer(Strict().fit(x, x[:, 0] > 0), literals=limes.Literals.fit(x))
+    below = x[(two.predict_proba(x)[:, 1] > 0.6) & (two.predict_proba(x)[:, 1] < 0.85)][:1]
+    contrast = strict.contrast(below)
+    assert contrast.label == "False"
+    assert contrast.border is None
+
+
+def test_amounts_near_a_threshold_show_their_side():
+    x = np.arange(12.0).reshape(6, 2)
+
+    def step(low, high):
+        return limes.SparseExplainer(
+            lambda rows: np.where(rows[:, 0] > 2.0, high, low), literals=limes.Literals.fit(x)
+        )
+
+    contrast = step(99.0, 100.000001).contrast(x[:1], above=100.0)
+    assert "from 99.0 to 100.000001" in " ".join(str(contrast).split())
+    contrast = step(0.1234, 1.0).contrast(x[:1], above=0.12345)
+    assert "above 0.12345 if" in " ".join(str(contrast).split())

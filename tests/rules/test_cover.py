@@ -444,3 +444,28 @@ def test_a_written_interval_allows_nothing_that_was_not_proved(seed):
             assert each.above <= float(low)
         if high:
             assert float(high) <= each.at_most
+
+
+def test_rules_are_printed_as_wide_as_the_terminal_and_rows_by_their_names(monkeypatch):
+    rng = np.random.default_rng(0)
+    names = [f"a_column_with_a_long_name_{j}" for j in range(4)]
+    x = pd.DataFrame(rng.random((60, 4)), columns=names, index=[f"case-{i}" for i in range(60)])
+    model = DecisionTreeClassifier(random_state=0).fit(x, (x.sum(axis=1) > 2.0).astype(int))
+    audit = limes.rules.cover(model, x, max_rules=2)
+    assert audit.uncovered
+    assert audit.uncovered_ids == tuple(x.index[list(audit.uncovered)])
+    for width in (80, 160):
+        monkeypatch.setenv("COLUMNS", str(width))
+        text = str(audit)
+        assert max(map(len, text.splitlines())) <= width
+        assert audit.uncovered_ids[0] in text
+        for rule in audit.rules:
+            for condition in rule.conditions:  # no condition is broken
+                assert any(condition.text in line for line in text.splitlines())
+            assert f"->  {rule.claim}" in text
+            assert f"rows: {len(rule.rows)}" in text
+    precise = limes.rules.cover(model, x, objective="precision", error=0.3, rng=0)
+    for rule in precise.rules:
+        assert rule.exception_ids == tuple(x.index[list(rule.exceptions)])
+        assert all(name in str(rule) for name in rule.exception_ids[:8])
+    assert json.loads(json.dumps(audit.to_dict()))["uncovered_ids"] == [*audit.uncovered_ids]

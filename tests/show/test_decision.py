@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from html import unescape
+from html import escape, unescape
 
 import numpy as np
 import pandas as pd
@@ -54,6 +54,20 @@ def test_it_has_all_parts_with_reasons_for_the_outcome_first(tmp_path):
     order = [j for j in np.argsort(values) if values[j] < 0][:3]
     assert [sentence.partition(" = ")[0] for sentence in group.sentences] == [X.columns[j] for j in order]
     assert [float(points(s)) for s in group.sentences] == pytest.approx(-100 * values[order], abs=0.051)
+
+
+def test_several_contrasts_are_set_alike_and_state_the_border_of_the_classes():
+    rules = limes.SparseExplainer(MODEL, literals=limes.Literals.fit(X), k=2)
+    ways = rules.contrasts(X.iloc[[1]], 3)
+    assert len(ways) == 3
+    page = limes.decision_page(EXPLANATION, row=1, contrast=ways)
+    for way in ways:
+        assert f"<p>{escape(way._card().subtitle)}</p>" in page
+    side = "below" if ways[0].prediction < 0.5 else "above"
+    assert f"{side} the threshold of 50 %" in read(page)
+    assert "Main reasons for this outcome" in read(page)
+    # the remarks are what is set small
+    assert f'<p class="soft">{ways[0]._card().remarks[0]}</p>' in page
 
 
 def test_columns_that_the_explainer_fixes_stay_on_the_page():

@@ -30,6 +30,7 @@ from limes._explanation import Explanation
 from limes._explanation.drawing import Card, Printable, drawer
 from limes._explanation.explanation import READINGS
 from limes._explanation.fit import leading
+from limes._explanation.rules import check_weights
 from limes._explanation.view import is_probability, output_position, output_title
 from limes.exceptions import InputError
 
@@ -211,6 +212,7 @@ def summary(
     """
     if not isinstance(explanation, Explanation) or len(explanation) == 0:  # type: ignore[redundant-expr]
         raise InputError("summary needs one explanation of several rows, as explainers of tables return")
+    check_weights(explanation, "summary")
     if cohorts is not None:
         warnings.warn("cohorts= is by=", FutureWarning, stacklevel=2)
         by = cohorts

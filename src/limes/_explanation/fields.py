@@ -127,7 +127,8 @@ def _certificate(entry: Certificate | Mapping[str, Any]) -> Certificate:
         ) from problem
     bounds = dict(_BOUNDS)
     if certificate.minimises != "fidelity":
-        bounds |= {"band": float} | ({"class": float} if certificate.threshold is not None else {})
+        has_class = certificate.threshold is not None and certificate.minimises == "class"
+        bounds |= {"band": float} | ({"class": float} if has_class else {})
     _check_types("certificates", facts, {"bounds": bounds})
     if certificate.fresh_fidelity < 0 or certificate.bounds["fidelity"] < 0:
         raise InputError("certificates have a negative squared error: write them again")

@@ -9,14 +9,19 @@ from typing import Any, Literal
 
 from limes._explanation.drawing import Card, Printable
 from limes._explanation.wording import (
+    beside,
     cell,
+    chosen,
     count,
+    is_beside,
     label_text,
     number,
     one_line,
+    percentage,
     percentages,
     signed_column,
 )
+from limes.exceptions import InputError
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,6 +77,8 @@ class Certificate(Printable):
         The explanation in words.
     coverage
         Share of the background's rows for which all facts of the rule hold; None without a background.
+    background_rows
+        How many rows the background has; None without one.
     agreement
         Of rules that are to hold: the share of these rows that are as the rule says, on the same side of
         ``threshold``, or within ``bounds["band"]`` of ``prediction``. None without such rows, and for
@@ -89,8 +96,8 @@ class Certificate(Printable):
     prediction, quantity
         The model's answer at x, and what it is: "probability" or "prediction".
     other_class, threshold
-        P[other class given the facts], bounded by ``bounds["class"]``, and what lies between the classes;
-        None unless it is minimised.
+        P[other class given the facts], bounded by ``bounds["class"]``, None unless it is minimised; and the
+        number between the classes, for "certain" that of the claim, if it has one.
     certified
         For k="smallest": the error whose bound is as small as was asked for; "" elsewhere. Where it is not
         the one that rules minimise, a shorter rule with other facts may meet it.
@@ -108,6 +115,11 @@ class Certificate(Printable):
         For "certain": for each fact that is needed, in the order of the columns, a row of the domain, as
         values in the order of the table's columns, that shares all other facts and contradicts the claim by
         the model's own answer. Where no set of facts is sufficient, a row that shares all of them.
+    counterexample_facts, counterexample_answers, counterexample_labels
+        For "certain": of each counterexample the columns of the fact that it does not share, the model's
+        answer, and the class that it predicts, where the claim is of classes.
+    label
+        For "certain": the class that the model predicts at x; "" where the claim is of none.
     seconds
         For "certain": the time that the search took.
     domain
@@ -163,14 +175,22 @@ class Certificate(Printable):
     minimal: bool = False
     smallest: bool = False
     counterexamples: tuple[tuple[Any, ...], ...] = ()
+    counterexample_facts: tuple[tuple[str, ...], ...] = ()
+    counterexample_answers: tuple[float, ...] = ()
+    counterexample_labels: tuple[str, ...] = ()
+    label: str = ""
+    background_rows: int | None = None
     seconds: float = math.nan
     domain: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("scale", "worst_case", "facts", "columns", "domain"):  # JSON makes lists of tuples
+        flat = ("scale", "worst_case", "facts", "columns", "domain")
+        of_examples = ("counterexample_answers", "counterexample_labels")
+        for name in (*flat, *of_examples):  # JSON makes lists of tuples
             ends = getattr(self, name)
             object.__setattr__(self, name, None if ends is None else tuple(ends))
-        object.__setattr__(self, "counterexamples", tuple(map(tuple, self.counterexamples)))
+        for name in ("counterexamples", "counterexample_facts"):
+            object.__setattr__(self, name, tuple(map(tuple, getattr(self, name))))
 
     def __repr__(self) -> str:
         if self.minimises == "certain":
@@ -190,6 +210,20 @@ class Certificate(Printable):
         return Card(title="Certificate", subtitle=self.rule, remarks=remarks)
 
 
+def is_certain(explanation: Any) -> bool:
+    """Whether an explanation has facts that hold for certain, and whose weights mean nothing."""
+    return any(one.minimises == "certain" for one in explanation.certificates)
+
+
+def check_weights(explanation: Any, what: str) -> None:
+    """Refuse facts that hold for certain where weights are shown."""
+    if is_certain(explanation):
+        raise InputError(
+            f"{what}: facts that hold for certain have no weights; print the explanation, or pass one of "
+            "limes.TabularExplainer"
+        )
+
+
 # Share of the neighbours with the facts for which a rule that holds states how far the answer moves
 BAND = 0.9
 _NUMBERS = (
@@ -204,6 +238,12 @@ _NUMBERS = (
 )
 
 
+def _prediction(certificate: Certificate) -> str:
+    """Write the prediction, on its side of the threshold."""
+    threshold = () if certificate.threshold is None else (certificate.threshold,)
+    return beside(certificate.prediction, threshold)
+
+
 def holding_sentence(certificate: Certificate) -> str:
     """Write what holds while the facts do."""
     n, bounds = len(certificate.facts), certificate.bounds
@@ -212,7 +252,7 @@ def holding_sentence(certificate: Certificate) -> str:
     exact = bounds["precision"] == certificate.precision
     sure = "exactly" if exact else f"{certificate.confidence:.0%} sure"
     stays = (
-        f"stays within {number(bounds['band'], 2)} of {number(certificate.prediction)} for {BAND:.0%} of the "
+        f"stays within {number(bounds['band'], 2)} of {_prediction(certificate)} for {BAND:.0%} of the "
         "neighbourhood"
     )
     if certificate.threshold is not None:
@@ -221,7 +261,7 @@ def holding_sentence(certificate: Certificate) -> str:
         where = (
             f"at least {kept:.1%} of the neighbourhood" if bounds["class"] > 0 else "the whole neighbourhood"
         )
-        stays = f"is {side} {number(certificate.threshold)} for {where}, and {stays}"
+        stays = f"is {side} {chosen(certificate.threshold)} for {where}, and {stays}"
     return f"{who}, the {certificate.quantity} {stays} ({sure})."
 
 
@@ -258,7 +298,7 @@ def certificate_sentences(facts: Certificate) -> Iterator[str]:
         ends = "" if facts.worst_case_exact else " (bounds, which no row need reach)"
         yield f"Whatever the other columns are, the model then answers between {low} and {high}{ends}."
     if facts.coverage is not None:
-        yield f"The facts hold in {facts.coverage:.1%} of the background's rows{_agreement(facts)}."
+        yield f"The facts hold in {_background_share(facts)}{_agreement(facts)}."
     yield _optimality(facts)
     if facts.certified or facts.fewest is not None:
         yield _fewest(facts)
@@ -276,10 +316,10 @@ def _agreement(facts: Certificate) -> str:
     """Write how many of the table's own rows with the facts are as the rule says."""
     if facts.agreement is None:
         return ""
-    where = f"within {number(facts.bounds['band'], 2)} of {number(facts.prediction)}"
+    where = f"within {number(facts.bounds['band'], 2)} of {_prediction(facts)}"
     if facts.threshold is not None:
         side = "below" if facts.prediction < facts.threshold else "at or above"
-        where = f"{side} {number(facts.threshold)}"
+        where = f"{side} {chosen(facts.threshold)}"
     share = math.floor(1000.0 * facts.agreement) / 1000.0  # not all where it is nearly all
     return f"; in {share:.1%} of these the {facts.quantity} is {where}"
 
@@ -291,6 +331,8 @@ def _certain_sentence(facts: Certificate) -> str:
         these = "this fact" if n == 1 else f"these {n} facts"
         who = f"with {these}, whatever its other columns are"
     claim = f"a {facts.quantity} {facts.claim}"
+    if facts.label and facts.threshold is not None:
+        claim += f" (class {label_text(facts.label)})"
     row = "possible row" if facts.domain else "row"
     if facts.proved:
         return f"Every {row} {who}, has {claim}: proved"
@@ -328,11 +370,28 @@ def _certain_sentences(facts: Certificate) -> Iterator[str]:
             "is not true."
         )
     if facts.worst_case is not None:
-        low, high = map(number, facts.worst_case)
+        threshold = () if facts.threshold is None else (facts.threshold,)
+        low, high = (beside(end, threshold) for end in facts.worst_case)
         ends = "" if facts.worst_case_exact else " (bounds, which no row need reach)"
-        yield f"In rows of the table's values with these facts the model answers from {low} to {high}{ends}."
+        rows = "possible rows" if facts.domain else "rows"
+        yield (
+            f"In {rows} with these facts, of the table's values, the model answers from {low} to {high}"
+            f"{ends}."
+        )
     if facts.coverage is not None:
-        yield f"The facts hold in {facts.coverage:.1%} of the background's rows."
+        yield f"The facts hold in {_background_share(facts)}."
+    if math.isfinite(facts.seconds):
+        boxes = "1 box" if facts.nodes == 1 else f"{facts.nodes:,} boxes"
+        yield f"The search cut {boxes} of rows and took {number(facts.seconds, 2)} s."
+
+
+def _background_share(facts: Certificate) -> str:
+    """Write how many of the background's rows have the facts."""
+    assert facts.coverage is not None  # noqa: S101 - there is a background
+    if facts.background_rows is None:
+        return f"{percentage(facts.coverage)} of the background's rows"
+    rows = round(facts.coverage * facts.background_rows)
+    return f"{rows:,} of the background's {count(facts.background_rows, 'row')}"
 
 
 def _fewest(facts: Certificate) -> str:
@@ -390,6 +449,9 @@ class Contrast(Printable):
         Predictions at the row, and at the row with the changes.
     threshold, side
         The threshold, and the side of it to reach: "below" or "above". None where a class is to change.
+    border
+        Where one of two classes is to change: the number between them, 0.5 for probabilities and 0 for
+        margins, if the predictions lie on both sides of it as the classes do; None elsewhere.
     label, new_label, to
         The class that the model predicts at the row, that at the row with the changes, and the one that was
         to be reached; "" for any other. All are "" where a threshold is to be reached.
@@ -452,6 +514,7 @@ class Contrast(Printable):
     earlier: int = 0
     disjoint: bool = False
     constraints: tuple[str, ...] = ()
+    border: float | None = None
     label: str = ""
     new_label: str = ""
     to: str = ""
@@ -601,10 +664,15 @@ def _subject(contrast: Contrast) -> str:
 def _numbers(contrast: Contrast) -> tuple[str, ...]:
     """Write both predictions, and the threshold where there is one."""
     predictions = [contrast.prediction, contrast.new_prediction]
-    thresholds = [] if contrast.threshold is None else [contrast.threshold]
+    between = contrast.border if contrast.threshold is None else contrast.threshold
+    thresholds = [] if between is None else [between]
     if contrast.quantity == "probability":
         return percentages(predictions, *thresholds)
-    before, after = (text.removeprefix("+") for text in signed_column(predictions))
+    texts = [text.removeprefix("+") for text in signed_column(predictions)]
     if not contrast.changes:
-        before = number(contrast.prediction)
-    return (before, after, *map(number, thresholds))
+        texts[0] = number(contrast.prediction)
+    written = (
+        text if is_beside(text, value, thresholds) else beside(value, thresholds)
+        for text, value in zip(texts, predictions, strict=True)
+    )
+    return (*written, *map(chosen, thresholds))

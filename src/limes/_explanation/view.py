@@ -18,9 +18,10 @@ from limes._explanation.attribution import (
     error_shares,
     is_by_covers,
 )
+from limes._explanation.certain import CertainView, certain_view
 from limes._explanation.differences import CHANGE, NO_SURROGATE, REFERENCE
 from limes._explanation.fit import account_at, additive_at, fidelity_at, leading, strongest_pairs
-from limes._explanation.rules import Certificate, certificate_sentences
+from limes._explanation.rules import Certificate, certificate_sentences, is_certain
 from limes._explanation.selection import by_size, name_positions, shown_of
 from limes._explanation.wording import (
     CONFIDENCE,
@@ -210,8 +211,9 @@ class OutputView:
                 return f"{above} % chance of {self.label}; {below} % {self.where}"
             return f"prediction {above}; {below} {self.where}"
         fit = f", R² {self.r2}" if self.r2 else ""
-        whose = "" if self.is_rule else f"{self.whose} "
-        return f"prediction {number(self.prediction)}, {whose}surrogate {number(self.surrogate)}{fit}"
+        # a rule's parts add up to the prediction
+        surrogate = "" if self.is_rule else f", {self.whose} surrogate {number(self.surrogate)}"
+        return f"prediction {number(self.prediction)}{surrogate}{fit}"
 
     @property
     def titled(self) -> str:
@@ -229,11 +231,12 @@ class OutputView:
 
     @property
     def facts(self) -> list[tuple[str, str]]:
+        gap = ("not captured at the row", difference(self.prediction - self.surrogate))
         return [
             ("prediction", number(self.prediction)),
-            ("surrogate", number(self.surrogate)),
+            *([] if self.is_rule else [("surrogate", number(self.surrogate))]),
             *([("R²", estimate_text(*self._fit))] if self.r2 else []),
-            ("not captured at the row", difference(self.prediction - self.surrogate)),
+            *([] if self.is_rule else [gap]),
             ("intercept", number(self.intercept)),
         ]
 
@@ -304,6 +307,7 @@ class RowView:
     rule: str = ""
     certificate: tuple[str, ...] = ()  # sentences
     account: Contributions | None = None  # of all features, (1, d, ...)
+    certain: CertainView | None = None  # facts that hold for certain, in the place of coefficients
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
@@ -407,7 +411,16 @@ def view_row(
         rule="" if certificate is None else headlined_rule(certificate),
         certificate=() if certificate is None else tuple(certificate_sentences(certificate)),
         account=account,
+        certain=certain_at(explanation, row),
     )
+
+
+def certain_at(explanation: Explanation, row: int) -> CertainView | None:
+    """View the facts that hold for certain; None of other explanations."""
+    if not is_certain(explanation):
+        return None
+    names, cells = explanation.feature_names, explanation.data[row].tolist()
+    return certain_view(explanation.certificates[row], names, cells, output_title(explanation, 0))
 
 
 def _record_at(explanation: Explanation, row: int, account: Contributions | None) -> tuple[RowWarning, ...]:
@@ -858,7 +871,11 @@ def one_line_summary(explanation: Explanation) -> str:
     size = f"{count(n, 'row')} x {count(d, 'feature')}{outputs}, {method}"
     if not (n and d):
         return f"<Explanation: {size}>"
-    views = view_row(explanation, 0, max_features=3, account=account).outputs
+    whole = view_row(explanation, 0, max_features=3, account=account)
+    row = f"{row_label(explanation, 0)}, " if n > 1 else ""
+    if whole.certain is not None:
+        return f"<Explanation: {size}; {row}{shorten(explanation.certificates[0].rule, 160)}>"
+    views = whole.outputs
     largest = main_output(explanation, 0)
     view = next(output for output in views if output.position == largest)
     if view.base is None:
@@ -868,5 +885,4 @@ def one_line_summary(explanation: Explanation) -> str:
     named = [shorten_condition(line.named, line.feature, 32) for line in view.lines]
     first = [f"{name} {text}" for name, text in zip(named, texts, strict=False)]
     more = ", ..." if view.omitted else ""
-    row = f"{row_label(explanation, 0)}, " if n > 1 else ""
     return f"<Explanation: {size}; {row}{shorten(view.title, 24)}: {', '.join(first)}{more}>"

@@ -30,6 +30,33 @@ def number(value: float, significant: int = 4) -> str:
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
 
+# Digits that tell any two numbers apart
+_ALL_DIGITS = 17
+
+
+def is_beside(text: str, value: float, others: Iterable[float]) -> bool:
+    """Return whether a written number lies on the side of others, such as thresholds, on which it is."""
+    written = float(text)
+    return all(
+        other == value or (written != other and (written < other) == (value < other)) for other in others
+    )
+
+
+def beside(value: float, others: Sequence[float], significant: int = 4) -> str:
+    """Write a number with digits enough to show on which side of others, such as thresholds, it lies."""
+    texts = (number(value, digits) for digits in range(significant, _ALL_DIGITS))
+    return next((text for text in texts if is_beside(text, value, others)), number(value, _ALL_DIGITS))
+
+
+# Digits of a number that somebody chose
+_CHOSEN_DIGITS = 9
+
+
+def chosen(value: float) -> str:
+    """Write a number that somebody chose, such as a threshold, as it was chosen."""
+    return number(value, _CHOSEN_DIGITS)
+
+
 def _digits(value: float, significant: int) -> str:
     if value == 0 or not math.isfinite(value):
         return f"{abs(value) if value == 0 else value:g}"

@@ -72,20 +72,27 @@ class ClassGoal:
         return np.asarray(classes != self.now if self.to is None else classes == self.to)
 
 
+def class_labels(model: Any) -> tuple[Any, ...]:
+    """Return the labels of a model that predicts one class of several; () of any other one."""
+    classes: Any = getattr(model, "classes_", None)
+    is_flat = classes is not None and not isinstance(classes, list) and np.ndim(classes) == 1
+    if not is_flat or len(classes) < 2 or not hasattr(model, "predict"):
+        return ()
+    return tuple(np.asarray(classes).tolist())
+
+
 class Classes:
     """The classes of a model: which one it predicts, and what is searched for another one."""
 
     def __init__(self, model: Any, rows: SignRows, read: Callable[[Output], Form]) -> None:
         self._model, self._rows, self._read = model, rows, read
         self._searched: LRUCache[ClassGoal, tuple[Searched, ...]] = LRUCache(_GOALS)
-        classes: Any = getattr(model, "classes_", None)
-        one_target = classes is not None and not isinstance(classes, list) and np.ndim(classes) == 1
-        if not one_target or len(classes) < 2 or not hasattr(model, "predict"):
+        self.labels = class_labels(model)
+        if not self.labels:
             raise InputError(
                 f"{type(model).__name__} predicts no class of several: pass below= or above=, the number "
                 "that the prediction has to cross"
             )
-        self.labels: tuple[Any, ...] = tuple(np.asarray(classes).tolist())
         self._caller = ModelCaller(self._predicted, Output("", None, None), rows.decode)
 
     def _predicted(self, table: Any) -> Floats:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, TypedDict
 
 import numpy as np
@@ -37,7 +38,7 @@ from limes._rules.contrast import (
 )
 from limes._rules.domain import Domain
 from limes._rules.least_cost import NODES, SAME_COST, Priced, cheapest_change
-from limes._rules.literals import SignRows
+from limes._rules.literals import MOVES, SignRows, directed_positions
 from limes._rules.model import Ask, ModelReading
 from limes.exceptions import InputError
 
@@ -57,6 +58,7 @@ class Beyond:
     enough: Enough
     searched: tuple[tuple[Searched, Crossing | None], ...]
     facts: Callable[[Floats], dict[str, Any]]  # of the row and the changed one, (2, columns)
+    classes: Classes | None = None
 
     @classmethod
     def threshold(cls, goal: Target, ask: Ask, searched: Searched | None) -> Beyond:
@@ -71,7 +73,15 @@ class Beyond:
             return {"label": classes.text(now), "new_label": classes.text(new), "to": to}
 
         crossings = tuple((its, crossing_of(its)) for its in classes.searched(goal))
-        return cls(lambda rows: goal.reached(classes(rows)), crossings, facts)
+        return cls(lambda rows: goal.reached(classes(rows)), crossings, facts, classes)
+
+    def parts_classes(self, rows: Floats, answers: Floats, border: float | None) -> bool:
+        """Whether one of two classes is to change, and answers lie on the sides of the border as they do."""
+        if border is None or self.classes is None or len(self.classes.labels) != 2:
+            return False
+        above = np.sign(answers - border) * np.where(self.classes(rows) == 1, 1.0, -1.0)
+        # the second class or the first is above, which depends on the output; at the border is either
+        return any(bool(np.isin(above, (0.0, side)).all()) for side in (1.0, -1.0))
 
 
 class ContrastOptions(TypedDict, total=False):
@@ -119,6 +129,11 @@ class ContrastRequest:
         if self.to is not None and not (self.below is None and self.above is None):
             raise InputError("pass to=, a class, or below= or above=, a number: a contrast has one goal")
 
+    def check_reach(self, is_probability: Callable[[], bool]) -> None:
+        """Refuse a threshold that no probability crosses."""
+        for name in ("below", "above"):
+            check_share(name, getattr(self, name), is_probability)
+
     def beside(
         self, exclude: Sequence[Any], fixed: Sequence[Any], directions: Mapping[Any, str]
     ) -> ContrastRequest:
@@ -140,7 +155,9 @@ class ContrastRequest:
         drawn: Callable[[], Floats],
     ) -> ContrastQuestion:
         """Return the question about one row."""
-        still = rows.positions((*self.exclude, *self.fixed), row.size)
+        still = np.union1d(
+            rows.positions("exclude", self.exclude, row.size), rows.positions("fixed", self.fixed, row.size)
+        )
         if domain is not None:
             still = np.union1d(still, domain.fixed).astype(np.int64)
         changing = np.setdiff1d(np.arange(row.size), still)
@@ -150,7 +167,7 @@ class ContrastRequest:
         moves = {
             j: direction
             for name, direction in directions.items()
-            for j in rows.positions((name,), row.size).tolist()
+            for j in directed_positions(rows, name, row.size)
             if j in changing
         }
         return ContrastQuestion(
@@ -163,7 +180,7 @@ class ContrastRequest:
             drawn=drawn,
             constraints=(
                 *(f"{one_line(names[j])} stays as it is" for j in still.tolist()),
-                *(f"{one_line(names[j])} only {_MOVES[move]}" for j, move in sorted(moves.items())),
+                *(f"{one_line(names[j])} only {MOVES[move]}" for j, move in sorted(moves.items())),
                 *(() if domain is None else domain.relation_texts()),
             ),
         )
@@ -180,11 +197,16 @@ class ContrastRequest:
         """Return what a unit of each column costs."""
         weights = np.ones(size)
         for name, cost in (self.costs or {}).items():
-            weights[rows.positions((name,), size)] = check_size(f"costs[{name!r}]", cost, zero=True)
+            weights[rows.positions("costs", (name,), size)] = check_size(f"costs[{name!r}]", cost, zero=True)
         return weights
 
 
-_MOVES = {"up": "rises", "down": "falls"}
+def check_share(name: str, value: Any, is_probability: Callable[[], bool]) -> None:
+    """Refuse a threshold outside 0 and 1 where answers are probabilities."""
+    if isinstance(value, Real) and not 0.0 <= float(value) <= 1.0 and is_probability():
+        raise InputError(
+            f"{name}={value!r}: the answers are probabilities, from 0 to 1: pass a number between these"
+        )
 
 
 def names_of(option: str, names: Any) -> tuple[Any, ...]:
@@ -199,7 +221,7 @@ def check_directions(directions: Any) -> dict[Any, str]:
     if not isinstance(directions, Mapping | None):
         raise InputError(f"directions must be like {{'age': 'up'}}, got {directions!r}")
     for name, direction in (directions or {}).items():
-        check_choice(f"directions[{name!r}]", direction, tuple(_MOVES))
+        check_choice(f"directions[{name!r}]", direction, tuple(MOVES))
     return dict(directions or {})
 
 
@@ -207,12 +229,7 @@ def _directed(values: Box, row: Floats, rows: SignRows, directions: Mapping[Any,
     """Return the values that columns may take where they only rise or fall."""
     allowed = list(values)
     for name, direction in directions.items():
-        for j in rows.positions((name,), row.size).tolist():
-            if rows.is_unordered(j):
-                raise InputError(
-                    f"directions names {name!r}, whose categories have no order: pass an ordered categorical "
-                    "column, or fixed="
-                )
+        for j in directed_positions(rows, name, row.size):
             ahead = allowed[j] >= row[j] if direction == "up" else allowed[j] <= row[j]
             allowed[j] = allowed[j][ahead] if ahead.any() else row[j : j + 1]
     return tuple(allowed)
@@ -240,9 +257,13 @@ class ContrastQuestion:
         self._obeys = obeying(values, domain.broken if domain is not None and self._related else None)
         self._answers: dict[frozenset[int], SmallestChange] = {}
 
-    def contrasts(self, count: int, ask: Ask, **facts: Any) -> tuple[Contrast, ...]:
-        """Return up to ``count`` answers, the best first, each without all columns of an earlier one."""
-        return tuple(self._contrast(its, ask, i, facts) for i, its in enumerate(self._solved_all(count)))
+    def contrasts(self, count: int, ask: Ask, border: float | None, **facts: Any) -> tuple[Contrast, ...]:
+        """Return up to ``count`` answers, the best first, each without all columns of an earlier one.
+
+        ``border`` is the number between two classes, if the answers have one.
+        """
+        answers = self._solved_all(count)
+        return tuple(self._contrast(its, ask, border, i, facts) for i, its in enumerate(answers))
 
     def _solved_all(self, count: int) -> list[SmallestChange]:
         row, enough = self._row, self._beyond.enough
@@ -342,12 +363,20 @@ class ContrastQuestion:
         rows = np.where(listed, rows, self._row)
         return rows[self._obeys(rows)]
 
-    def _contrast(self, change: SmallestChange, ask: Ask, earlier: int, facts: Mapping[str, Any]) -> Contrast:
+    def _contrast(
+        self,
+        change: SmallestChange,
+        ask: Ask,
+        border: float | None,
+        earlier: int,
+        facts: Mapping[str, Any],
+    ) -> Contrast:
         """Put an answer in the user's words; the model itself answers the row that the changes make."""
         row, rows, wanted = self._row, self._rows, self._wanted
         new = row if change.row is None else change.row
         both = np.stack([row, new])
         prediction, new_prediction = ask(both).tolist()
+        is_parted = self._beyond.parts_classes(both, np.array([prediction, new_prediction]), border)
         names = rows.names(row.size)
         before, after = rows.originals(row[None, :])[0], rows.originals(new[None, :])[0]
         return Contrast(
@@ -373,6 +402,7 @@ class ContrastQuestion:
             earlier=earlier,
             disjoint=wanted.disjoint,
             constraints=self._constraints,
+            border=border if is_parted else None,
             **self._beyond.facts(both),
             **facts,
         )

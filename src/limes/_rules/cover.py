@@ -19,11 +19,13 @@ from limes._checks import (
     check_size,
     unknown_option,
 )
-from limes._explainers.tables.table import Table
+from limes._explainers.tables.table import Table, ids_of
 from limes._explanation.wording import number
 from limes._rules.bounds import Searched
 from limes._rules.cells import Cells, Masks, holds
+from limes._rules.classes import class_labels
 from limes._rules.contrast import Target
+from limes._rules.contrast_question import check_share
 from limes._rules.covering import shortest, widest
 from limes._rules.domain import Domain
 from limes._rules.growing import (
@@ -207,6 +209,7 @@ class _Covered:
     output: str
     bounded: Searched | None
     reason: str
+    ids: tuple[Any, ...]  # names of the rows
 
     @classmethod
     def of(
@@ -232,11 +235,16 @@ class _Covered:
         assert isinstance(rows, TableRows)  # noqa: S101 - literals are given
         check_columns(model, rows)
         its = resolve(model, output)
-        claim = _claim(its, threshold, within, len(getattr(model, "classes_", ())))
+        claim = _claim(its, threshold, within, len(class_labels(model)))
         ask = OneOutput(ModelCaller(model, its, rows.decode), its)
         matrix = rows.encode(X)
         domain = _with_rows(replace(domain, table=rows.literals.table), matrix)
         answers = ask(matrix)
+        check_share(
+            "threshold",
+            threshold,
+            lambda: its.method == "predict_proba" and ask.first.are_probabilities(add_up=False),
+        )
         reading = RuleModel(model, its, ask, rows, 1.0, "literal", "projection", "auto", None).bind()
         searched = reading.searched
         cells = Cells.of(domain, matrix, None if searched is None else searched.bounds.texture)
@@ -251,6 +259,7 @@ class _Covered:
             output=ask.name,
             bounded=searched,
             reason=reading.reason,
+            ids=tuple(ids_of(X, len(matrix))),
         )
 
     @property
@@ -298,7 +307,7 @@ def _names(model: Any, output: Output, claim: Claim, classes: Sequence[str] | No
                 f"classes must be two names, of the answers below and above the threshold, got {classes!r}"
             )
         return str(classes[0]), str(classes[1])
-    labels = [str(label) for label in getattr(model, "classes_", ())]
+    labels = [*map(str, class_labels(model))]
     is_usual = claim.error is None and claim.threshold == THRESHOLDS.get(output.method)
     if len(labels) != 2 or not is_usual:
         return None
@@ -516,6 +525,7 @@ def _listed(
                 new_rows=_positions(candidate.covers & ~covered),
                 exceptions=_positions(candidate.inside & ~candidate.meets),
                 coverage=float(candidate.inside.mean()),
+                exception_ids=_ids_at(table.ids, candidate.inside & ~candidate.meets),
             )
         )
         covered |= candidate.covers
@@ -523,6 +533,7 @@ def _listed(
         rules=tuple(rules),
         size=len(table.rows),
         uncovered=_positions(~covered),
+        uncovered_ids=_ids_at(table.ids, ~covered),
         objective="certain" if objective == "certain" else "precision",
         fewest=None if is_cut else chosen.bound,
         most=chosen.bound if is_cut else None,
@@ -536,6 +547,10 @@ def _listed(
         _domain=table.cells.domain,
         _boxes=tuple(table.cells.values(candidates[position].masks) for position in chosen.positions),
     )
+
+
+def _ids_at(ids: Sequence[Any], rows: Bools) -> tuple[Any, ...]:
+    return tuple(ids[i] for i in _positions(rows))
 
 
 def _positions(rows: Bools) -> tuple[int, ...]:

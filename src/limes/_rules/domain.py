@@ -326,11 +326,18 @@ class Domain(Printable):
                     chosen[a] = chosen[a].between(-np.inf, chosen[b].high, missing=True)
                     chosen[b] = chosen[b].between(nextafter(chosen[a].low, -np.inf), np.inf, missing=True)
 
-    def lines(self) -> Iterator[str]:
-        """Write the values of each column and the relations."""
+    def lines(self, moves: Mapping[int, str] | None = None) -> Iterator[str]:
+        """Write the values of each column and the relations.
+
+        Parameters
+        ----------
+        moves
+            Positions of columns that change in one direction alone, which is written: "rises".
+        """
         for j, (column, values) in enumerate(zip(self.table.columns, self.columns, strict=True)):
             text = FIXED if j in self.fixed else self._values_text(j, values)
-            yield f"{one_line(column.name)}: {text}"
+            is_moved = moves is not None and j in moves and j not in self.fixed
+            yield f"{one_line(column.name)}: {text}{f', only {moves[j]}' if moves and is_moved else ''}"
         yield from self.relation_texts()
         for its in self.groups:
             yield f"{', '.join(self._names(its))}: kept or changed together"

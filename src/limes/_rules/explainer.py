@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any, Literal, Never, Unpack
 
@@ -26,21 +27,24 @@ from limes._explanation.attribution import changed
 from limes._explanation.drawing import Described
 from limes._explanation.explanation import from_fields
 from limes._explanation.rules import Contrast
-from limes._explanation.wording import holding_text, number, rule_text
+from limes._explanation.wording import chosen, holding_text, number, rule_text
+from limes._rules import options
+from limes._rules.classes import Classes, class_labels
 from limes._rules.contrast import freed
 from limes._rules.contrast_question import (
     OPTIONS,
     ContrastOptions,
     ContrastRequest,
     check_directions,
+    check_share,
     names_of,
 )
 from limes._rules.domain import Domain
 from limes._rules.least_cost import NODES
-from limes._rules.literals import Literals, TableRows, check_columns, rows_of
+from limes._rules.literals import Literals, TableRows, check_columns
 from limes._rules.model import ModelReading, RowCalls, RuleModel
 from limes._rules.neighbourhood import SIGNS, TABLE_DRAWS, LiteralNeighbourhood
-from limes._rules.problem import AnswerRange, check_sparsity
+from limes._rules.problem import check_sparsity
 from limes._rules.rule import (
     EvaluatedRule,
     RefusedRowError,
@@ -79,8 +83,6 @@ _MEANING = (
 _DIFFERENCE = "what the rule says of the prediction if the fact holds rather than not"
 # Boxes that a search for the worst case cuts at most
 _BOXES = {"bounds": 0, "exact": 2000}
-# What facts are chosen for
-_OBJECTIVES = ("fidelity", "precision", "class", "certain")
 # Literals of a rule, and seconds of a search, unless the user says other numbers
 _LITERALS, _SECONDS = 7, 60.0
 # k="smallest" tries no more: longer rules are not read, and their precision is not enumerated
@@ -112,9 +114,10 @@ class SparseExplainer(Described):
         bounds over boxes, for models that are read. It takes no ``k``; the certificate has ``columns``,
         ``proved``, ``minimal``, ``smallest`` and ``counterexamples``.
     domain
-        For "certain": :class:`limes.Domain`, which rows are possible. None: every column takes any value
-        between the least and the largest of the literals' table, whole numbers where all of these are whole,
-        and its levels. A row's own values are always possible.
+        :class:`limes.Domain`, which rows are possible, for "certain" and for contrasts: columns that it fixes
+        stay, and changed rows obey its relations. Neighbours of other rules need not. None: for "certain"
+        every column takes any value between the least and the largest of the literals' table, whole numbers
+        where all of these are whole, and its levels. A row's own values are always possible.
     facts
         For "certain": "values" (a fact is the row's own value of a column) or "literals" (that it lies in
         the bin or level of ``literals``). None: "literals" if they are passed, else "values".
@@ -146,12 +149,14 @@ class SparseExplainer(Described):
         read and else estimated from the sample. "hard_thresholding", "branch_and_bound" (certified) and
         "convex" (dense, a bound) solve the problem of the sample.
     literals
-        :class:`limes.Literals` of a table; rows to explain are then rows of that table.
+        :class:`limes.Literals` of a table; rows to explain are then rows of that table. None: with a
+        ``domain`` those of its table, in four bins a column.
     exclude
         Names of columns or literals that no rule uses; the best rule of the others is found.
     fixed, directions
-        Names of columns that no contrast changes, and columns that it only raises or only lowers, by name:
-        ``{"age": "up"}``. Rules may use them.
+        Names of columns that keep the row's values, and of columns that only rise or only fall, by name:
+        ``{"age": "up"}``. Contrasts change rows in no other way, and certain facts are proved for the rows of
+        the ``domain`` that differ in no other way: a fixed column needs no fact. Other rules may use them.
     neighbourhood
         With literals: "columns" (one literal for each column, which keeps its value or takes a background
         value of another bin, so that every row is possible; the model takes rows of the table) or "flips"
@@ -164,6 +169,8 @@ class SparseExplainer(Described):
         Probability with which all bounds of the certificate hold together.
     output
         As for :class:`limes.TabularExplainer`; of two classes the second is explained, of more choose one.
+        For "certain" None is the class that the model predicts at the rows, which share one, and
+        ``threshold="class"``.
     fresh
         Number of fresh rows for the certificate; ``samples`` by default.
     scale
@@ -311,21 +318,23 @@ class SparseExplainer(Described):
         fact_kind = check_facts(facts, literals, domain)
         if is_certain:
             law = "literal" if law == "background" else law
-            k, largest, error = _check_certain(k, error, certify, solver, intercept)
-        elif domain is not None or facts is not None:
-            raise InputError("domain= and facts= go with objective='certain'")
-        if literals is None and domain is not None:
-            literals = Literals.of_table(domain.table)
-        self._rows = rows_of(literals, neighbourhood, law, values)
-        self._k, error = _check_literals(_LITERALS if k is None else k, error)
+            k, largest, error = options.check_certain(k, error, certify, solver, intercept)
+        elif facts is not None:
+            raise InputError("facts= goes with objective='certain'")
+        self._rows = options.rows_with_domain(literals, domain, neighbourhood, law, values)
+        self._domain = domain
+        self._k, error = options.check_literals(_LITERALS if k is None else k, error)
         free = solver == "projection" and intercept is True and box is None
-        objective, certify = _check_errors(objective, certify, is_smallest=self._k is None, is_free=free)
+        objective, certify = options.check_errors(
+            objective, certify, is_smallest=self._k is None, is_free=free
+        )
         if law in TABLE_DRAWS:
-            _check_draws(law, objective, spread)
+            options.check_draws(law, objective, spread)
         self._exclude, self._fixed = names_of("exclude", exclude), names_of("fixed", fixed)
         self._directions = check_directions(directions)
         if self._rows.width is not None:
-            self._rows.positions((*self._exclude, *self._fixed, *self._directions), self._rows.width)
+            for option in ("exclude", "fixed", "directions"):
+                self._rows.positions(option, getattr(self, f"_{option}"), self._rows.width)
         model, output = behind_method(model, output)
         self._rows = self._rows.for_model(model)
         check_columns(model, self._rows)
@@ -343,24 +352,38 @@ class SparseExplainer(Described):
             search=search_options(
                 solver, gap, tolerance, _SECONDS if time_limit is None else time_limit, threads
             ),
-            intercept=_check_intercept(intercept),
-            box=_check_box(box, intercept, solver),
+            intercept=options.check_intercept(intercept),
+            box=options.check_box(box, intercept, solver),
             objective=objective,
             threshold=0.0,
         )
-        self._has_usual_threshold = threshold is None
+        self._threshold, self._has_usual_threshold = threshold, threshold is None
         self._question: Question | None = None
+        # of three classes or more the one that is predicted is chosen row by row
+        self._by_class = is_certain and output is None and threshold is None and largest is None
+        self._by_class = self._by_class and method == "auto" and len(class_labels(model)) > 2
         if is_certain:
+            threshold = "class" if self._by_class else threshold
             check_size("time_limit", TIME_LIMIT if time_limit is None else time_limit)
-            claim = claim_of(self._output, threshold, largest, len(getattr(model, "classes_", ())))
+            claim = claim_of(self._output, threshold, largest, len(class_labels(model)))
             seconds = TIME_LIMIT if time_limit is None else float(time_limit)
-            self._question = Question(self._rows, domain, fact_kind, claim, seconds)
+            self._question = Question(
+                self._rows, domain, fact_kind, claim, seconds, self._fixed, self._directions
+            )
         elif self._config.is_to_hold:
             self._config = self._holding(threshold)
         elif threshold is not None:
             raise InputError("threshold= goes with objective='class'")
         self._reader = RuleModel(
-            model, self._output, self._ask, self._rows, self._spread, law, solver, method, _check_scale(scale)
+            model,
+            self._output,
+            self._ask,
+            self._rows,
+            self._spread,
+            law,
+            solver,
+            method,
+            options.check_scale(scale),
         )
         self._repetition: LRUCache[None, float] = LRUCache(1)
         self._bound = self._reader.bind() if method == "exact" else None
@@ -478,9 +501,14 @@ class SparseExplainer(Described):
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
         rows = self._rows.encode(X)
+        if self._by_class:
+            return self._of_class(rows)(X, exclude=exclude, progress=progress, workers=workers)
         model = self._current(rows)
         near, names = [self._rows.near(row, self._spread) for row in rows], ids_of(X, len(rows))
-        excluded = self._rows.positions((*self._exclude, *names_of("exclude", exclude)), rows.shape[1])
+        excluded = self._rows.positions(
+            "exclude", (*self._exclude, *names_of("exclude", exclude)), rows.shape[1]
+        )
+        check_share("threshold", self._threshold, lambda: self._answers_probabilities(rows))
         for one, name in zip(near, names, strict=True):
             self._rows.check_varies(one, name)
         config = self._with_sizes(near[0], excluded)
@@ -597,10 +625,8 @@ class SparseExplainer(Described):
 
         Raises
         ------
-        InputError
-            If it is not one row, or a threshold, name or option is not usable.
-        ModelError
-            If the model fails.
+        InputError, ModelError
+            As ``contrast``.
         """
         refuse_unknown({o: v for o, v in options.items() if o not in OPTIONS}, ContrastRequest)
         return self._contrasts(X, check_count("k", k), ContrastRequest(disjoint=disjoint, **options))
@@ -608,9 +634,12 @@ class SparseExplainer(Described):
     @one_blas_thread()
     def _contrasts(self, X: Any, count: int, request: ContrastRequest) -> tuple[Contrast, ...]:
         (row,) = self._one_row(X)
+        if self._by_class:
+            return SparseExplainer._contrasts(self._of_class(row[None, :]), X, count, request)
         model = self._current(row[None, :])
+        request.check_reach(lambda: self._answers_probabilities(row[None, :]))
         request = request.beside(self._exclude, self._fixed, self._directions)
-        domain = None if self._question is None else self._question.domain_of(row.size)
+        domain = self._domain if self._question is None else self._question.domain_of(row.size)
 
         def drawn() -> Floats:
             near = self._rows.near(row, self._spread)
@@ -619,8 +648,33 @@ class SparseExplainer(Described):
             return near.draw(rng, self._config.fresh)[1]
 
         question = request.question(self._rows, row, model, self._ask, domain, drawn)
-        quantity = "probability" if self._is_probability else "prediction"
-        return question.contrasts(count, self._ask, output=self._ask.name, quantity=quantity)
+        quantity = "probability" if self._answers_probabilities(row[None, :]) else "prediction"
+        border = None
+        if quantity == "probability" or self._output.method == "decision_function":
+            border = THRESHOLDS[self._output.method]
+        return question.contrasts(count, self._ask, border, output=self._ask.name, quantity=quantity)
+
+    def _of_class(self, rows: Floats) -> SparseExplainer:
+        """Return the explainer of the class that the model predicts at rows."""
+        reader, one = self._reader, copy(self)
+        classes = Classes(reader.model, self._rows, reader.form_of)
+        places = np.unique(classes(rows)).tolist()
+        if len(places) > 1:
+            raise InputError(
+                f"the model predicts {len(places)} classes at these rows, and an explanation is of one "
+                "output: pass the rows of one class at a time, or output= with threshold='class'"
+            )
+        output = resolve(reader.model, classes.labels[places[0]])
+        ask = OneOutput(ModelCaller(reader.model, output, self._rows.decode), output)
+        vars(one).update(
+            _output=output,
+            _ask=ask,
+            _reader=replace(reader, output=output, ask=ask),
+            _bound=None,
+            _repetition=LRUCache(1),
+            _by_class=False,
+        )
+        return one
 
     def _one_row(self, X: Any) -> Floats:
         rows = self._rows.encode(X)
@@ -633,6 +687,12 @@ class SparseExplainer(Described):
         """Whether the answers so far are those of ``predict_proba``, and no scores in their place."""
         is_share = self._output.method == "predict_proba"
         return is_share and self._ask.first.are_probabilities(add_up=False)
+
+    def _answers_probabilities(self, rows: Floats) -> bool:
+        """Whether answers are probabilities; where none is known yet, the first row is asked about."""
+        if not self._ask.first:
+            self._ask(rows[:1])
+        return self._is_probability
 
     def _spread_of_answers(self, model: ModelReading, d: int) -> float:
         """Return the largest difference of two answers to one input; 0 where the model was read."""
@@ -782,7 +842,7 @@ class SparseExplainer(Described):
         if config.is_to_hold:
             claim = f"within {number(rule.bounds['band'], 2)} of {number(rule.target)}"
             if config.objective == "class":
-                claim = f"{'<' if rule.target < config.threshold else '>='} {number(config.threshold)}"
+                claim = f"{'<' if rule.target < config.threshold else '>='} {chosen(config.threshold)}"
             return holding_text(facts, name, claim)
         if self._counts_facts:
             u, constant = 2.0 * u, constant - float(u.sum())
@@ -798,99 +858,16 @@ class SparseExplainer(Described):
             box = self._rows.box(row, columns)
             if self._question is not None and self._question.facts == "values":
                 box = freed(box, row, np.setdiff1d(np.arange(row.size), columns).tolist())
+            box = tuple(
+                its[values.contains(its).astype(bool)] for its, values in zip(box, certain.free, strict=True)
+            )
         worst_case, is_exact = model.worst_case(box, self._boxes)
         return {
             "coverage": facts.coverage,
+            "background_rows": self._rows.background_size,
             "worst_case": worst_case,
             "worst_case_exact": is_exact,
         }
 
     def _excluded(self, config: SparseConfig, names: tuple[str, ...]) -> dict[str, Any]:
         return {"exclude": [names[j] for j in config.excluded]} if config.excluded else {}
-
-
-def _check_certain(
-    k: int | str | None, error: float | None, certify: str | None, solver: str, intercept: object
-) -> tuple[None, float | None, None]:
-    """Return the options of rules that are to hold for certain: no k, the largest change, no bound."""
-    if k is not None:
-        raise InputError(
-            "objective='certain' finds the fewest facts that are sufficient: leave out k=, and exclude= what "
-            "they must not use"
-        )
-    if certify is not None or solver != "projection" or intercept is not True:
-        raise InputError("objective='certain' takes no certify=, solver= or intercept=: leave them out")
-    return None, None if error is None else check_size("error", error, zero=True), None
-
-
-def _check_draws(law: str, objective: str, spread: float | None) -> None:
-    if objective not in ("precision", "class"):
-        raise InputError(
-            f"law={law!r} is for rules that are to hold: pass objective='precision' or 'class'; "
-            f"got {objective!r}, which goes with law='literal' or 'count'"
-        )
-    if spread is not None:
-        raise InputError(f"spread= has no effect under law={law!r}, in which no column keeps its value")
-
-
-def _check_scale(scale: Any) -> AnswerRange | None:
-    if isinstance(scale, str) and scale == "auto":
-        return None
-    if scale is None:
-        return AnswerRange(-1.0, 1.0, "scale=")
-    try:
-        low, high = (float(end) for end in scale)
-    except (TypeError, ValueError) as problem:
-        raise InputError(f"scale must be 'auto', None or (low, high), got {scale!r}") from problem
-    if not (np.isfinite([low, high]).all() and low < high):
-        raise InputError(f"scale=(low, high) needs finite numbers, low < high; got {scale!r}")
-    return AnswerRange(low, high, "scale=")
-
-
-def _check_literals(k: int | str, error: float | None) -> tuple[int | None, float | None]:
-    """Return the number of literals, None for "smallest"; and the error that the latter has to meet."""
-    if k == "smallest":
-        if error is None:
-            raise InputError("k='smallest' needs error=, the bound that the explanation has to meet")
-        return None, check_size("error", error)
-    if error is not None:
-        raise InputError("error= goes with k='smallest'")
-    if isinstance(k, str):
-        raise InputError(f"k must be a whole number >= 1 or 'smallest', got {k!r}")
-    return check_count("k", k), None
-
-
-def _check_errors(
-    objective: str | None, certify: str | None, *, is_smallest: bool, is_free: bool
-) -> tuple[str, str]:
-    """Return the error that literals minimise and the one that is certified: the same for the fewest.
-
-    Rules of some solvers minimise their fidelity error; ``is_free`` excludes these.
-    """
-    for name, error in (("objective", objective), ("certify", certify)):
-        if error is not None:
-            check_choice(name, error, _OBJECTIVES)
-    certified = certify or objective or "precision"
-    if objective is None:
-        objective = certified if is_smallest and (is_free or certified == "class") else "fidelity"
-    # rules of least fidelity error may be certified by their precision, too, and say so
-    if certified != objective and (objective, certified) != ("fidelity", "precision"):
-        raise InputError(
-            f"objective={objective!r} and certify={certified!r} are two errors, and the fewest literals for "
-            "one are not those for the other: leave out certify="
-        )
-    return objective, certified
-
-
-def _check_intercept(intercept: object) -> bool:
-    if not isinstance(intercept, bool):
-        raise InputError(f"intercept must be True or False, got {intercept!r}")
-    return intercept
-
-
-def _check_box(box: Any, intercept: bool, solver: str) -> float | None:
-    if box is None:
-        return None
-    if intercept and not SOLVERS[solver].boxed:
-        raise InputError("box= bounds the weights of the paper's form: pass intercept=False, too")
-    return check_size("box", box)

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from math import ceil, log
 from typing import Protocol
 
 import numpy as np
@@ -31,6 +32,7 @@ from limes._rules.contrast import Target, verdict
 from limes._rules.model import Ask
 from limes._rules.precision import share_bound
 from limes._rules.sufficient import Finders
+from limes._threads import LRUCache
 from limes.exceptions import InputError
 
 # Boxes that one proof cuts at most
@@ -41,6 +43,12 @@ _FREE = 0.1
 _STARTS = 3
 # Times that rows are drawn before those that keep the orders are too few
 _REDRAWS = 100
+# Rows drawn again beside those that are missing, and most of them as a multiple of what is drawn
+_SPARE, _MOST_REDRAWN = 16, 10
+# Part of the draws after which a quick look may end
+_FIRST = 4
+# Boxes of units of columns whose rows are kept
+_BOXES_OF_UNITS = 1024
 
 
 @dataclass(eq=False)
@@ -58,7 +66,8 @@ class AnsweredRows:
 
     def beyond(self, targets: Sequence[Target], masks: Masks) -> Ints:
         """Return the positions of rows of a box that are beyond a claim."""
-        return np.flatnonzero(are_beyond(targets, self.answers) & holds(masks, self.cells))
+        is_beyond = np.flatnonzero(are_beyond(targets, self.answers))
+        return is_beyond[holds(masks, self.cells[is_beyond])]
 
 
 def are_beyond(targets: Sequence[Target], answers: Floats) -> Bools:
@@ -99,55 +108,80 @@ def best_cut(cells: Cells, masks: Masks, seed: Ints, wanted: Ints, beyond: Ints)
     """
     p, n = float(max(1, len(wanted))), float(len(beyond))
     best, largest = None, (-np.inf, 0.0)
-    for cut in _cuts_of(cells, masks, seed, wanted, beyond):
-        if cut.beyond >= n:
+    for j, parts in _parts_of(cells, masks, seed, wanted, beyond):
+        kept = np.maximum(1.0, parts.wanted)
+        purity = kept / (kept + parts.beyond)
+        gain = kept * (np.log(purity) - log(p / (p + n)))
+        # where no gain is positive, the purest part; none that excludes no row
+        value = np.where(parts.beyond < n, np.where(gain > 0.0, gain, purity - 1.0), -np.inf)
+        if not value.size or value.max() == -np.inf:
             continue
-        kept = max(1.0, cut.wanted)
-        gain = kept * (np.log(kept / (kept + cut.beyond)) - np.log(p / (p + n)))
-        # where no gain is positive, the purest part
-        value = (gain, kept) if gain > 0.0 else (kept / (kept + cut.beyond) - 1.0, 0.0)
-        if value > largest or best is None:
-            best, largest = cut, value
-    return None if best is None else best.of(masks)
+        best_ones = np.flatnonzero(value == value.max())
+        i = int(best_ones[np.argmax(np.where(gain > 0.0, kept, 0.0)[best_ones])])
+        of_part = (float(value[i]), float(kept[i]) if gain[i] > 0.0 else 0.0)
+        if of_part > largest:
+            best, largest = (j, parts.mask(i)), of_part
+    return None if best is None else (*masks[: best[0]], best[1], *masks[best[0] + 1 :])
 
 
 def _cuts_of(cells: Cells, masks: Masks, seed: Ints, wanted: Ints, beyond: Ints) -> Iterator[Cut]:
+    for j, parts in _parts_of(cells, masks, seed, wanted, beyond):
+        for i, (p, n) in enumerate(zip(parts.wanted.tolist(), parts.beyond.tolist(), strict=True)):
+            yield Cut(j, parts.mask(i), p, n)
+
+
+def _parts_of(
+    cells: Cells, masks: Masks, seed: Ints, wanted: Ints, beyond: Ints
+) -> Iterator[tuple[int, _Parts]]:
     for j, (column, mask) in enumerate(zip(cells.columns, masks, strict=True)):
         if mask.sum() < 2:
             continue
-        p = np.bincount(wanted[:, j], minlength=column.size)
-        n = np.bincount(beyond[:, j], minlength=column.size)
-        for part in _parts(column, mask, int(seed[j]), p, n):
-            yield Cut(j, part, float(p[part].sum()), float(n[part].sum()))
+        counts = [np.bincount(its[:, j], minlength=column.size) * mask for its in (wanted, beyond)]
+        yield j, _Parts.of(column, mask, int(seed[j]), np.stack(counts))
 
 
-def _parts(column: ColumnCells, mask: Bools, seed: int, p: Ints, n: Ints) -> Iterator[Bools]:
-    """Yield parts of one column's cells that keep the seed's."""
-    alone = np.zeros(column.size, dtype=np.bool_)
-    alone[seed] = True
-    if not column.is_ordered or seed >= column.numbers:
-        yield alone
-        if not column.is_ordered:
-            for cell in np.flatnonzero(mask & ~alone).tolist():
-                part = mask.copy()
-                part[cell] = False
-                yield part
-        return
-    if mask[column.numbers :].any():
-        part = mask.copy()
-        part[column.numbers :] = False
-        yield part
-    inside = np.flatnonzero(mask[: column.numbers])
-    first, last = int(inside[0]), int(inside[-1])
-    # between two rows that are beyond, the cut that keeps the most and lies in the middle of those that do
-    for cell in _middles(seed, last - 1, p, n, 1):
-        part = mask.copy()
-        part[cell + 1 : column.numbers] = False
-        yield part
-    for cell in _middles(seed, first + 1, p, n, -1):
-        part = mask.copy()
-        part[:cell] = False
-        yield part
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """Parts of one column's cells that keep the seed's: cells [start, end), or all of the mask but these."""
+
+    within: Bools  # the mask
+    starts: Ints
+    ends: Ints
+    are_kept: Bools  # whether these cells are kept, or dropped
+    wanted: Floats  # rows that are left
+    beyond: Floats
+
+    @classmethod
+    def of(cls, column: ColumnCells, mask: Bools, seed: int, counts: Ints) -> _Parts:
+        """Return the parts, where cells have ``counts`` (2, cells) of wanted rows and of those beyond."""
+        parts, numbers = list[tuple[int, int, bool]](), column.numbers
+        if not column.is_ordered or seed >= numbers:
+            parts.append((seed, seed + 1, True))
+            if not column.is_ordered:
+                parts += [(c, c + 1, False) for c in np.flatnonzero(mask).tolist() if c != seed]
+        else:
+            if mask[numbers:].any():
+                parts.append((numbers, column.size, False))
+            inside = np.flatnonzero(mask[:numbers])
+            first, last = int(inside[0]), int(inside[-1])
+            # between two rows beyond, the cut that keeps the most and lies in the middle of those that do
+            parts += [(c + 1, numbers, False) for c in _middles(seed, last - 1, counts[0], counts[1], 1)]
+            parts += [(0, c, False) for c in _middles(seed, first + 1, counts[0], counts[1], -1)]
+        starts, ends, are_kept = np.array(parts, dtype=np.int64).reshape(-1, 3).T
+        before = np.concatenate([np.zeros((2, 1)), np.cumsum(counts, axis=1)], axis=1)
+        sums = before[:, ends] - before[:, starts]
+        wanted, beyond = np.where(are_kept, sums, before[:, -1:] - sums)
+        return cls(mask, starts, ends, are_kept.astype(np.bool_), wanted, beyond)
+
+    def mask(self, i: int) -> Bools:
+        """Return the cells of the i-th part."""
+        start, end = int(self.starts[i]), int(self.ends[i])
+        mask = self.within.copy()
+        if self.are_kept[i]:
+            mask[:start] = mask[end:] = False
+        else:
+            mask[start:end] = False
+        return mask
 
 
 def _middles(start: int, end: int, p: Ints, n: Ints, step: int) -> Iterator[int]:
@@ -157,8 +191,8 @@ def _middles(start: int, end: int, p: Ints, n: Ints, step: int) -> Iterator[int]
     places = np.arange(start, end + step, step)
     counts = np.stack([np.cumsum(p[places]), np.cumsum(n[places])])
     changes = np.flatnonzero((np.diff(counts, axis=1) != 0).any(axis=0)) + 1
-    for run in np.split(places, changes):
-        yield int(run[run.size // 2])
+    ends = np.concatenate([[0], changes, [places.size]])
+    yield from places[ends[:-1] + np.diff(ends) // 2].tolist()
 
 
 @dataclass(eq=False)
@@ -284,14 +318,20 @@ class DrawnProof:
     seeds: Iterator[np.random.Generator]
 
     def counterexamples(self, masks: Masks, *, quick: bool = False) -> Floats:
-        inside, beyond = holds(masks, self.answered.cells), self.answered.beyond(self.targets, masks)
-        drawn = self.law.draw(masks, self.draws // 2 if quick else self.draws, next(self.seeds))
-        is_beyond = are_beyond(self.targets, self.judge(drawn))
-        events = int(is_beyond.sum())
-        is_enough = share_bound(events, len(drawn), risk=self.risk) <= self.error
-        if is_enough and beyond.size <= self.error * inside.sum():
-            return np.zeros((0, len(masks)))
-        return np.concatenate([self.answered.rows[beyond], drawn[is_beyond]])
+        beyond = self.answered.beyond(self.targets, masks)
+        is_enough = beyond.size <= self.error * holds(masks, self.answered.cells).sum()
+        examples = [self.answered.rows[beyond]]
+        if quick and not is_enough:
+            return examples[0]
+        rng, n, events = next(self.seeds), self.draws // 2 if quick else self.draws, 0
+        # a quick look ends where a part of the draws has too many events for all of them
+        for size in (n // _FIRST, n - n // _FIRST) if quick else (n,):
+            drawn = self.law.draw(masks, size, rng)
+            examples.append(drawn[are_beyond(self.targets, self.judge(drawn))])
+            events += len(examples[-1])
+            if share_bound(events, n, risk=self.risk) > self.error:
+                return np.concatenate(examples)
+        return np.zeros((0, len(masks))) if is_enough else np.concatenate(examples)
 
     def part(self, masks: Masks, seed: Ints, wanted: Ints, examples: Floats | None) -> Masks | None:
         assert examples is not None  # noqa: S101 - draws always decide
@@ -300,7 +340,12 @@ class DrawnProof:
     def bound(self, masks: Masks, draws: int, risk: float) -> tuple[float, int]:
         """Return an upper bound of the share beyond the claim on fresh rows, and how many of them were."""
         drawn = self.law.draw(masks, draws, next(self.seeds))
-        events = int(are_beyond(self.targets, self.ask(drawn)).sum())
+        events = 0
+        # the model itself is asked where the bound may be small enough; what was read may refute it
+        for answers in dict.fromkeys((self.judge, self.ask)):
+            events = int(are_beyond(self.targets, answers(drawn)).sum())
+            if share_bound(events, draws, risk=risk) > self.error:
+                break
         return share_bound(events, draws, risk=risk), events
 
 
@@ -314,16 +359,20 @@ class BoxLaw:
     cells: Cells
     rows: Floats  # of the table
     places: Ints  # their cells
+    # of the table's rows in a box of a unit's columns
+    _positions: LRUCache[tuple[object, ...], Ints] = field(default_factory=lambda: LRUCache(_BOXES_OF_UNITS))
 
     def draw(self, masks: Masks, n: int, rng: np.random.Generator) -> Floats:
         """Return n rows of a box that has one of the table's."""
-        kept, missing = list[Floats](), n
+        kept, missing, number = list[Floats](), n, n
         for _ in range(_REDRAWS):
-            drawn = self._independent(masks, missing, rng)
+            drawn = self._independent(masks, number, rng)
             kept.append(drawn[self._is_possible(drawn)])
             missing -= len(kept[-1])
             if missing <= 0:
                 break
+            # as many as are possible in the same share
+            number = min(ceil(missing * number / max(1, len(kept[-1]))) + _SPARE, _MOST_REDRAWN * n)
         if missing > 0:
             raise InputError(
                 "rows drawn in a rule break the orders= of the domain nearly always: leave these orders out, "
@@ -334,11 +383,18 @@ class BoxLaw:
     def _independent(self, masks: Masks, n: int, rng: np.random.Generator) -> Floats:
         drawn = np.empty((n, self.rows.shape[1]))
         for its in self.cells.domain.units:
-            columns = list(its)
-            inside = np.all([masks[j][self.places[:, j]] for j in columns], axis=0)
-            chosen = rng.choice(np.flatnonzero(inside), n)
-            drawn[:, columns] = self.rows[chosen[:, None], columns]
+            positions = self._inside(its, masks)
+            chosen = positions[rng.integers(positions.size, size=n)]
+            for j in its:
+                drawn[:, j] = self.rows[chosen, j]
         return drawn
+
+    def _inside(self, unit: tuple[int, ...], masks: Masks) -> Ints:
+        """Return the positions of the table's rows whose cells of a unit's columns lie in a box."""
+        key = (*unit, *(masks[j].tobytes() for j in unit))
+        return self._positions.get(
+            key, lambda: np.flatnonzero(np.all([masks[j][self.places[:, j]] for j in unit], axis=0))
+        )
 
     def _is_possible(self, rows: Floats) -> Bools:
         broken = [rows[:, a] > rows[:, b] for a, b in self.cells.domain.orders]

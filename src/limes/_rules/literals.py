@@ -7,7 +7,7 @@ literals (:class:`LiteralRows`), or are rows of a table whose columns keep their
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -459,21 +459,26 @@ class SignRows:
         """Return the facts of a rule, which hold at the row, with their parts of the prediction."""
         return [(self.condition(row, j), float(u[j])) for j in np.flatnonzero(u).tolist()]
 
-    def positions(self, names: Sequence[Any], size: int) -> Ints:
-        """Return the features of these names, of ``size`` in all."""
-        every = [self._positions(name, size) for name in names]
+    def positions(self, option: str, names: Iterable[Any], size: int) -> Ints:
+        """Return the features that an option names, of ``size`` in all."""
+        every = [self._positions(option, name, size) for name in names]
         return np.array(sorted({j for its in every for j in its}), dtype=np.int64)
 
-    def _positions(self, name: Any, size: int) -> Sequence[int]:
+    def _positions(self, option: str, name: Any, size: int) -> Sequence[int]:
         """Return the features that a name, or a position, stands for."""
-        return self._called(Names(self.names(size)), name)
+        return self._called(option, Names(self.names(size)), name)
 
-    def _called(self, names: Names, name: Any) -> Sequence[int]:
+    def _called(self, option: str, names: Names, name: Any) -> Sequence[int]:
         positions = names.positions(name)
         if not positions:
             advice = did_you_mean(name, map(text_of, names.names))
-            raise InputError(f"exclude= names {name!r}, which is no {self.kind}{advice}")
+            raise InputError(f"{option}= names {name!r}, which is no {self.kind}{advice}")
         return positions
+
+    @property
+    def background_size(self) -> int | None:
+        """Number of rows of the background; None without one."""
+        return None
 
     def coverage(self, row: Floats, features: Ints) -> float | None:  # noqa: ARG002 - there is no background
         """Return the share of background rows with the row's facts in these features; None without any."""
@@ -552,12 +557,16 @@ class LiteralRows(SignRows):
             facts.extend((self.condition(row, j), float(u[j])) for j in chosen.tolist())
         return facts
 
-    def _positions(self, name: Any, size: int) -> Sequence[int]:
+    def _positions(self, option: str, name: Any, size: int) -> Sequence[int]:
         literals = Names(self.names(size)).called(name)
         if literals:
             return literals
-        (column,) = self._called(self.literals.table.keys, name)
+        (column,) = self._called(option, self.literals.table.keys, name)
         return np.flatnonzero(self.literals.owners == column).tolist()
+
+    @property
+    def background_size(self) -> int | None:
+        return len(self.literals.table.matrix)
 
     def coverage(self, row: Floats, features: Ints) -> float | None:
         return float(self._have(row, features).mean())
@@ -627,14 +636,18 @@ class TableRows(SignRows):
     def names(self, size: int) -> tuple[str, ...]:  # noqa: ARG002 - the table's own
         return self.literals.table.names
 
-    def _positions(self, name: Any, size: int) -> Sequence[int]:  # noqa: ARG002 - the table's own
-        return self._called(self.literals.table.keys, name)
+    def _positions(self, option: str, name: Any, size: int) -> Sequence[int]:  # noqa: ARG002 - the table's own
+        return self._called(option, self.literals.table.keys, name)
 
     def conditions(self, row: Floats) -> tuple[str, ...]:
         return self.literals.conditions(row)
 
     def condition(self, row: Floats, j: int) -> str:
         return self.conditions(row)[j]
+
+    @property
+    def background_size(self) -> int | None:
+        return len(self.literals.table.matrix)
 
     def coverage(self, row: Floats, features: Ints) -> float | None:
         return float(self._have(row, features).mean())
@@ -683,6 +696,21 @@ class TableRows(SignRows):
     def some_background(self) -> Floats:
         matrix = self.literals.table.matrix
         return np.asarray(matrix[even_positions(len(matrix), _SCALE_ROWS)])
+
+
+# Directions in which columns may move alone
+MOVES = {"up": "rises", "down": "falls"}
+
+
+def directed_positions(rows: SignRows, name: Any, size: int) -> list[int]:
+    """Return the columns of a name that only rises or only falls; they need an order."""
+    positions: list[int] = rows.positions("directions", (name,), size).tolist()
+    if any(map(rows.is_unordered, positions)):
+        raise InputError(
+            f"directions names {name!r}, whose categories have no order: pass an ordered categorical column, "
+            "or fixed="
+        )
+    return positions
 
 
 def rows_of(literals: Literals | None, neighbourhood: str | None, law: str, values: Any) -> SignRows:

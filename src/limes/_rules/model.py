@@ -185,7 +185,7 @@ class RuleModel:
             watch=verified.watch(),
             unfinished=LRUCache(UNFINISHED),
             read_searched=lambda: self._searched(self._read() if why_sampled and bounded else compared),
-            read_classes=lambda: Classes(self.model, self.rows, self._form_of),
+            read_classes=lambda: Classes(self.model, self.rows, self.form_of),
             _searched=LRUCache(1),
             _classes=LRUCache(1),
         )
@@ -194,7 +194,7 @@ class RuleModel:
         if verified.form is not None:
             rows = self.rows.checked_rows(verified.form.size)
             return searched_form(verified.form, rows, verified.tolerance)
-        margin = margin_of(self.model, self.output, self._form_of)
+        margin = margin_of(self.model, self.output, self.form_of)
         if margin is None:
             return self._composed()
         rows, columns = self.rows.checked_rows(margin.size), self.output.columns
@@ -245,7 +245,7 @@ class RuleModel:
         exact, column = self.method == "exact", self.ask.column
 
         def read(output: Output) -> Form:
-            form = self._form_of(output)
+            form = self.form_of(output)
             return form if output.columns is not None or column is None else form.select(column)
 
         tolerance = tolerance_of(self.model)
@@ -263,7 +263,7 @@ class RuleModel:
                 raise
             return verified.unread(str(mismatch))
 
-    def _form_of(self, output: Output) -> Form:
+    def form_of(self, output: Output) -> Form:
         return self.rows.form_of(read_output(self.model, output, self.rows.schema))
 
     def _expectation(self, form: Form) -> ExactMoments:

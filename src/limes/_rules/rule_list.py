@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from limes._arrays import Bools
-from limes._explanation.drawing import Card, Printable
+from limes._explanation.drawing import Card, Printable, drawer
 from limes._explanation.fields import plain_cell
 from limes._explanation.wording import count, number, one_line
 from limes._rules.cells import Condition
 from limes._rules.domain import Domain, Values
 
-# Positions of rows that a sentence names
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+# Rows that a sentence names
 _NAMED = 8
 
 
@@ -47,6 +50,8 @@ class CoveringRule(Printable):
         Those of ``rows`` where the model answers otherwise.
     coverage
         Share of the table's rows that meet the conditions.
+    exception_ids
+        Names of the exceptions: their index labels where the table has some, else their positions.
 
     Examples
     --------
@@ -71,6 +76,7 @@ class CoveringRule(Printable):
     new_rows: tuple[int, ...]
     exceptions: tuple[int, ...]
     coverage: float
+    exception_ids: tuple[Any, ...] = ()
 
     @property
     def text(self) -> str:
@@ -90,7 +96,7 @@ class CoveringRule(Printable):
         return f"<CoveringRule: {self.text}>"
 
     def _card(self) -> Card:
-        exceptions = _named("Exception", self.exceptions)
+        exceptions = _named("Exception", self.exception_ids or self.exceptions)
         return Card(
             title="Rule",
             subtitle=self.text,
@@ -114,7 +120,8 @@ class CoveringRule(Printable):
             for each in self.conditions
         ]
         lists = {name: [*getattr(self, name)] for name in ("rows", "new_rows", "exceptions")}
-        return {**vars(self), "text": self.text, "conditions": conditions, **ends, **lists}
+        ids = {"exception_ids": [*map(plain_cell, self.exception_ids)]}
+        return {**vars(self), "text": self.text, "conditions": conditions, **ends, **lists, **ids}
 
 
 def _finite(end: float) -> float | None:
@@ -155,6 +162,8 @@ class RuleList(Printable):
         For which rows certain rules are proved, or what the law of draws keeps together, in words.
     output
         Name of the model's output.
+    uncovered_ids
+        Names of the uncovered rows: their index labels where the table has some, else their positions.
 
     Examples
     --------
@@ -184,6 +193,7 @@ class RuleList(Printable):
     output: str
     _domain: Domain = field(repr=False, compare=False)
     _boxes: tuple[tuple[Values, ...], ...] = field(repr=False, compare=False)
+    uncovered_ids: tuple[Any, ...] = ()
 
     @property
     def coverage(self) -> float:
@@ -240,6 +250,7 @@ class RuleList(Printable):
         kept = {name: value for name, value in vars(self).items() if not name.startswith("_")}
         rules = [rule.to_dict() for rule in self.rules]
         lists = {"uncovered": [*self.uncovered], "domain": [*self.domain]}
+        lists["uncovered_ids"] = [*map(plain_cell, self.uncovered_ids)]
         return {**kept, "rules": rules, "coverage": self.coverage, **lists}
 
     def __repr__(self) -> str:
@@ -266,6 +277,10 @@ class RuleList(Printable):
             ],
             remarks=tuple(self._remarks()),
         )
+
+    def _drawn(self, width: int) -> RenderableType:
+        drawn: RenderableType = drawer("terminal").drawn_rules(self._card(), width)
+        return drawn
 
     def _remarks(self) -> list[str]:
         remarks = []
@@ -299,13 +314,14 @@ class RuleList(Printable):
             )
         elif not self.complete:
             remarks.append("The time was spent before other rules were tried: time_limit= allows more.")
-        return [*remarks, *_named("Row without a rule that answers it rightly", self.uncovered)]
+        names = self.uncovered_ids or self.uncovered
+        return [*remarks, *_named("Row without a rule that answers it rightly", names)]
 
 
-def _named(what: str, rows: Sequence[int]) -> list[str]:
+def _named(what: str, rows: Sequence[Any]) -> list[str]:
     if not rows:
         return []
     more = f", ... ({len(rows):,} in all)" if len(rows) > _NAMED else ""
     head, *tail = what.split(" ")
     plural = " ".join([f"{head}s" if len(rows) > 1 else head, *tail])
-    return [f"{plural}: {', '.join(map(str, rows[:_NAMED]))}{more}."]
+    return [f"{plural}: {', '.join(one_line(str(row)) for row in rows[:_NAMED])}{more}."]

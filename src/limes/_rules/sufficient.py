@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ from limes._explainers.tables.laws import value_texts
 from limes._explainers.tables.table import Table
 from limes._explanation.fields import plain_cell
 from limes._explanation.rules import Certificate
-from limes._explanation.wording import holding_text, number, one_line
+from limes._explanation.wording import chosen, holding_text, number, one_line
 from limes._rules.bounds import IntervalBounds, Searched
 from limes._rules.certain import FactSets, Finder, Goal, RowDomain, SufficientFacts, ValueSearch
 from limes._rules.classes import ClassGoal
@@ -22,7 +22,7 @@ from limes._rules.contrast import Enough, Target, verdict
 from limes._rules.domain import Domain, Values
 from limes._rules.intervals import IntervalSearch
 from limes._rules.leaves import LeafSearch, LeafTable, TooManyCellsError, forest_of
-from limes._rules.literals import Literals, SignRows, TableRows
+from limes._rules.literals import MOVES, Literals, SignRows, TableRows, directed_positions
 from limes._rules.model import Ask, ModelReading
 from limes._threads import LRUCache
 from limes._warnings import RowWarning
@@ -44,6 +44,12 @@ class Claim:
     error: float | None
     above_is_strict: bool = False  # whether an answer at the threshold is below it
     is_class: bool = False  # that the model predicts the row's class
+    is_usual: bool = False  # whether the threshold is the one between two classes
+
+    @property
+    def is_of_classes(self) -> bool:
+        """Whether rows that contradict the claim have another class."""
+        return self.is_class or self.is_usual
 
     def targets(self, answer: float) -> tuple[Target, ...]:
         """Return the answers to exclude at a row with this answer."""
@@ -79,7 +85,7 @@ class Claim:
             return f"within {number(self.error)} of {number(answer)}"
         signs = (">", "<=") if self.above_is_strict else (">=", "<")
         assert self.threshold is not None  # noqa: S101 - one of the two
-        return f"{signs[not self.is_above(answer)]} {number(self.threshold)}"
+        return f"{signs[not self.is_above(answer)]} {chosen(self.threshold)}"
 
 
 def claim_of(output: Output, threshold: Any, error: float | None, classes: int) -> Claim:
@@ -104,7 +110,8 @@ def claim_of(output: Output, threshold: Any, error: float | None, classes: int) 
         )
     # of two equal probabilities predict takes the first class
     column = output.columns[0] if isinstance(output.columns, list) else output.columns
-    return Claim(THRESHOLDS[output.method], None, above_is_strict=classes == 2 and column != 0)
+    above_is_strict = classes == 2 and column != 0
+    return Claim(THRESHOLDS[output.method], None, above_is_strict=above_is_strict, is_usual=classes == 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +119,7 @@ class CertainRule:
     """The facts of one row, and what its certificate says of them."""
 
     columns: Ints  # of the facts
+    free: tuple[Values, ...]  # possible values of all columns
     rule: str
     claim: Claim
     fields: dict[str, Any]
@@ -165,15 +173,22 @@ class Question:
         facts: Literal["values", "literals"],
         claim: Claim,
         time_limit: float,
+        fixed: Sequence[Any] = (),
+        directions: Mapping[Any, str] | None = None,
     ) -> None:
-        self._rows, self._domain, self.facts = rows, domain, facts
+        self._rows, self._passed, self.facts = rows, domain, facts
         self._claim, self._time_limit = claim, time_limit
-        self._finders = Finders()
+        self._fixed, self._directions = fixed, directions or {}
+        self._finders, self._domain = Finders(), LRUCache[int, Domain](1)
 
     def domain_of(self, size: int) -> Domain:
-        if self._domain is None:
-            self._domain = self._proposed(size)
-        return self._domain
+        """Return which rows of ``size`` columns are possible: fixed ones keep their values."""
+        return self._domain.get(size, lambda: self._bound(size))
+
+    def _bound(self, size: int) -> Domain:
+        domain = self._proposed(size) if self._passed is None else self._passed
+        fixed = {*domain.fixed, *self._rows.positions("fixed", self._fixed, size).tolist()}
+        return replace(domain, fixed=tuple(sorted(fixed)))
 
     def _proposed(self, size: int) -> Domain:
         if isinstance(self._rows, TableRows):
@@ -202,12 +217,14 @@ class Question:
         ]
         result = FactSets(goals, of_row, self._time_limit).solve()
         examples = _confirmed(result, [enough for _, _, enough in beyond], row)
+        rows = np.stack([row, *(example for _, example in examples)])
+        label, *labels = self._labels(reading, rows)
         columns = sorted(j for i in result.units for j in of_row.units[i])
-        facts = tuple(self._text(row, j) for j in columns)
+        facts, names = tuple(self._text(row, j) for j in columns), self._rows.names(row.size)
         is_minimal = result.proved and len({i for i, _ in examples}) == len(result.units)
         fields = {
             "facts": facts,
-            "columns": tuple(self._rows.names(row.size)[j] for j in columns),
+            "columns": tuple(names[j] for j in columns),
             "claim": claim,
             "proved": result.proved,
             "minimal": is_minimal or result.smallest,
@@ -216,6 +233,13 @@ class Question:
                 tuple(plain_cell(value) for value in cells)
                 for cells in self._rows.originals(np.array([r for _, r in examples]).reshape(-1, row.size))
             ),
+            "counterexample_facts": tuple(
+                tuple(names[j] for j in (of_row.units[i] if i >= 0 else ())) for i, _ in examples
+            ),
+            "counterexample_answers": tuple(ask(rows)[1:].tolist()),
+            "counterexample_labels": tuple(labels) if label else (),
+            "label": label,
+            "threshold": self._claim.threshold,
             "objective": float(len(result.units)),
             "lower_bound": float(result.fewest),
             "gap": 1.0 - result.fewest / len(result.units) if result.units else 0.0,
@@ -223,14 +247,22 @@ class Question:
             "nodes": result.nodes,
             "seconds": result.seconds,
             "coverage": self._coverage(domain, row, columns),
-            "domain": tuple(domain.lines()) if isinstance(self._rows, TableRows) else (),
+            "domain": tuple(self._lines(domain, of_row)) if isinstance(self._rows, TableRows) else (),
             "prediction": answer,
             "quantity": quantity,
         }
         sure = "for certain" if result.proved else "(not proved)"
         rule = holding_text([one_line(fact) for fact in facts], name, f"{claim} {sure}")
         warnings = tuple(self._warnings(result, is_minimal))
-        return CertainRule(np.array(columns, dtype=np.int64), rule, self._claim, fields, warnings)
+        facts_of = np.array(columns, dtype=np.int64)
+        return CertainRule(facts_of, of_row.free, rule, self._claim, fields, warnings)
+
+    def _labels(self, reading: ModelReading, rows: Floats) -> list[str]:
+        """Return the classes that the model predicts at rows; "" where the claim is of none."""
+        if not self._claim.is_of_classes:
+            return [""] * len(rows)
+        classes = reading.classes
+        return [classes.text(place) for place in classes(rows).tolist()]
 
     def _beyond(
         self, reading: ModelReading, row: Floats, answer: float, ask: Ask
@@ -254,14 +286,25 @@ class Question:
         return beyond
 
     def _of_row(self, domain: Domain, row: Floats, excluded: Ints) -> RowDomain:
-        free, facts = [], []
+        free, facts, moves = [], [], self._moves(row.size)
         for j, (values, x) in enumerate(zip(domain.columns, row.tolist(), strict=True)):
-            kept = self._fact(j, x, values)
-            free.append(Values.of(x) if j in domain.fixed else values.with_value(x))
-            facts.append(Values.of(x) if j in domain.fixed else kept)
+            if j in domain.fixed:
+                free.append(Values.of(x))
+                facts.append(Values.of(x))
+            else:
+                free.append(_ahead(values.with_value(x), x, moves.get(j)))
+                facts.append(_ahead(self._fact(j, x, values), x, moves.get(j)))
         units = tuple(its for its in domain.units if not np.isin(its, excluded).any())
         loose = tuple(j for its in domain.units if np.isin(its, excluded).any() for j in its)
         return RowDomain(domain, row, tuple(free), tuple(facts), units, loose)
+
+    def _moves(self, size: int) -> dict[int, str]:
+        """Return the columns that only rise or only fall."""
+        return {
+            j: move
+            for name, move in self._directions.items()
+            for j in directed_positions(self._rows, name, size)
+        }
 
     def _fact(self, j: int, x: float, values: Values) -> Values:
         """Return the values of column j that share the row's fact."""
@@ -273,6 +316,13 @@ class Question:
         ends = np.concatenate([[-np.inf], cells.points, [np.inf]])
         cell = int(cells.locate(np.array([x]))[0])
         return values.with_value(x).between(float(ends[cell]), float(ends[cell + 1]))
+
+    def _lines(self, domain: Domain, of_row: RowDomain) -> Iterator[str]:
+        """Write the possible rows; columns that only rise or fall with the values that are ahead."""
+        moves = self._moves(of_row.size)
+        ahead = {j: of_row.free[j] for j in moves}
+        columns = tuple(ahead.get(j, values) for j, values in enumerate(domain.columns))
+        return replace(domain, columns=columns).lines({j: MOVES[move] for j, move in moves.items()})
 
     def _text(self, row: Floats, j: int) -> str:
         if self.facts == "literals" or not isinstance(self._rows, TableRows):
@@ -297,6 +347,15 @@ class Question:
         return []
 
 
+def _ahead(values: Values, x: float, move: str | None) -> Values:
+    """Return the values that a column may take from x on, where it only rises or only falls."""
+    if move is None:
+        return values
+    if np.isnan(x):
+        return Values.of(x)
+    return values.between(np.nextafter(x, -np.inf), np.inf) if move == "up" else values.between(-np.inf, x)
+
+
 def _confirmed(result: SufficientFacts, enough: Sequence[Enough], row: Floats) -> list[tuple[int, Floats]]:
     """Return the counterexamples that the model itself confirms."""
     if not result.counterexamples:
@@ -313,7 +372,8 @@ def with_certain(certificate: Certificate, certain: CertainRule | None) -> Certi
     worst_case = certificate.worst_case
     if certain.fields["proved"]:  # the search proves more than the bounds of the answers alone
         worst_case = certain.claim.within(certain.fields["prediction"], worst_case)
-    return replace(certificate, **certain.fields, worst_case=worst_case)
+    is_exact = certificate.worst_case_exact and worst_case == certificate.worst_case
+    return replace(certificate, **certain.fields, worst_case=worst_case, worst_case_exact=is_exact)
 
 
 def check_facts(facts: Any, literals: Literals | None, domain: Any) -> Literal["values", "literals"]:

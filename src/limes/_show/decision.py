@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limes._checks import check_choice, check_number, is_count
+from limes._explanation.certain import CertainView
 from limes._explanation.drawing import fact_texts, write_text
 from limes._explanation.fit import leading
-from limes._explanation.rules import Contrast
+from limes._explanation.rules import Contrast, check_weights, is_certain
 from limes._explanation.selection import by_feature, by_size, single_row
 from limes._explanation.view import (
     account_line,
     bar_units,
+    certain_at,
     in_differences,
     is_probability,
     meaning,
@@ -39,6 +41,9 @@ from limes._explanation.view import (
 from limes._explanation.wording import (
     CONFIDENCE,
     adding_up,
+    beside,
+    cell,
+    chosen,
     count,
     difference,
     number,
@@ -63,7 +68,7 @@ if TYPE_CHECKING:
 _FEATURES = 8
 # Facts that the letter states elsewhere, or that no reader can use
 _STATED = (*DRAWN, "meaning", "slopes", "base", "quantity")
-_SIGNIFICANT, _MOST_DIGITS = 3, 9
+_SIGNIFICANT = 3
 # What a reason ends with whose order is not certain: the letter says it once, below all reasons
 _UNCERTAIN = " (order not certain)"
 # What the line of the method ends with for those who wrote the program
@@ -103,7 +108,9 @@ class Letter:
     decision: str
     stated: str
     reasons: tuple[Reasons, ...]
-    contrast: tuple[str, ...]  # what would have changed the outcome, and remarks on it
+    certain: CertainView | None  # facts that decide for certain
+    contrast: tuple[str, ...]  # what would have changed the outcome
+    about_contrast: tuple[str, ...]
     unit: str  # of the account
     account: tuple[AccountLine, ...]
     about_account: str
@@ -122,8 +129,11 @@ class Letter:
             lines = [folded(text, f"{i}. ", "   ") for i, text in enumerate(group.sentences, 1)]
             lines += [folded(group.order)] if group.order else []
             blocks.append("\n".join([group.heading, *lines]))
+        if self.certain is not None:
+            certain = [folded(text, "- ", "  ") for text in self.certain.texts]
+            blocks.append("\n".join([_CERTAIN, *certain, *map(folded, self.certain.sentences)]))
         if self.contrast:
-            blocks.append("\n".join([_CHANGED, *map(folded, self.contrast)]))
+            blocks.append("\n".join([_CHANGED, *map(folded, (*self.contrast, *self.about_contrast))]))
         widest = max((len(part.number) for part in self.account), default=0)
         room = width - widest - 2
         lines = [f"{part.number:>{widest}}  {_cut(part.text, room)}" for part in self.account]
@@ -134,11 +144,18 @@ class Letter:
         return "\n\n".join(blocks)
 
 
+_CERTAIN = "Facts that decide it for certain"
 _CHANGED = "What would have changed the outcome"
 _ACCOUNT = "How the prediction came about"
 _LIMITS = "What these numbers do not say"
 _HISTORY = "How this was made"
-_HEADINGS = {"changed": _CHANGED, "account": _ACCOUNT, "limits": _LIMITS, "made": _HISTORY}
+_HEADINGS = {
+    "certain": _CERTAIN,
+    "changed": _CHANGED,
+    "account": _ACCOUNT,
+    "limits": _LIMITS,
+    "made": _HISTORY,
+}
 
 
 def decision_page(
@@ -154,6 +171,7 @@ def decision_page(
     reasons: int = 4,
     catalogue: Mapping[str, Any] | None = None,
     contrast: Contrast | Sequence[Contrast] | None = None,
+    facts: Explanation | None = None,
     title: str | None = None,
 ) -> str:
     """Return a self-contained page about one row, which prints on a sheet of paper, and write it to `path`.
@@ -187,6 +205,9 @@ def decision_page(
     contrast
         What ``SparseExplainer.contrast`` found at this row, or several of ``contrasts``. Columns that the
         explainer fixes stay, and the page says so.
+    facts
+        Facts that decide the row for certain: what ``SparseExplainer(objective="certain")`` returned of it.
+        The page states them, with a row without each and what is proved.
     title
         Title of the page, "Decision on" and the row's name unless given.
 
@@ -218,6 +239,7 @@ def decision_page(
         reasons=reasons,
         catalogue=catalogue,
         contrast=contrast,
+        facts=facts,
         title=title,
     )
     return write_text(page_of(letter, one), path)
@@ -246,6 +268,7 @@ def letter_of(
     reasons: int = 4,
     catalogue: Mapping[str, Any] | None = None,
     contrast: Contrast | Sequence[Contrast] | None = None,
+    facts: Explanation | None = None,
     title: str | None = None,
 ) -> tuple[Letter, Explanation]:
     """The letter of `decision_page`, and the explanation of its row and output alone."""
@@ -254,6 +277,7 @@ def letter_of(
     if sign is not None:
         check_choice("sign", sign, ("both", "+", "-"))
     one = single_row(explanation, row)
+    check_weights(one, "decision_page(explanation): pass facts=")
     # a rule's weights are of facts that are -1 or +1, and its changes are shown
     one = in_differences(one[..., output_position(one, output)])
     contrasts = [contrast] if isinstance(contrast, Contrast) else [*(contrast or ())]
@@ -265,21 +289,20 @@ def letter_of(
     groups = _reasons(one, its, reasons, catalogue, sign or its.direction(best), outcome, account, written)
     cards = [each._card() for each in contrasts]  # noqa: SLF001 - as other media draw it
     label = row_label(one, 0)
-    facts = fact_texts(_facts(one), _STATED, LONGEST_FACT)
+    history = fact_texts(_facts(one), _STATED, LONGEST_FACT)
     letter = Letter(
         title=one_line(f"Decision on {label}" if title is None else title),
         decision=one_line(decision),
         stated=its.sentence(None if account is None else float(account.base_values.ravel()[0])),
         reasons=groups,
-        contrast=(
-            *(card.subtitle for card in cards),
-            *dict.fromkeys(remark for card in cards for remark in card.remarks),
-        ),
+        certain=None if facts is None else _certain(one, facts),
+        contrast=tuple(card.subtitle for card in cards),
+        about_contrast=tuple(dict.fromkeys(remark for card in cards for remark in card.remarks)),
         unit=its.unit,
         account=_parts(one, its, account, order, written, levels),
         about_account=_about(one, account),
         limits=(*_caveats(account), *_warnings(one, account)),
-        facts=(("method", _method(one, account)), *facts),
+        facts=(("method", _method(one, account)), *history),
     )
     return letter, one
 
@@ -295,6 +318,23 @@ def _check_row(one: Explanation, contrasts: Sequence[Contrast]) -> None:
                 f"the contrast is of a row whose {contrast.quantity} is {number(contrast.prediction)}, and "
                 f"the explained row has {number(prediction)}: pass the contrast of the same row and model"
             )
+
+
+def _certain(one: Explanation, facts: Explanation) -> CertainView:
+    """View facts that hold for certain, of the same row."""
+    if not is_certain(facts):
+        raise InputError(
+            "facts= takes an explanation of limes.SparseExplainer(objective='certain'), of the same row"
+        )
+    if one.ids[0] not in facts.ids:
+        raise InputError(f"facts= has no row {one.ids[0]!r}: pass the facts of the same row")
+    place = facts.ids.index(one.ids[0])
+    same = [cell(a) == cell(b) for a, b in zip(one.data[0], facts.data[place], strict=False)]
+    if one.feature_names != facts.feature_names or not all(same):
+        raise InputError("facts= is of a row with other values: pass the facts of the same row and columns")
+    view = certain_at(facts, place)
+    assert view is not None  # noqa: S101 - of facts that hold for certain
+    return view
 
 
 def _account(one: Explanation) -> Contributions | None:
@@ -330,7 +370,7 @@ def _threshold(one: Explanation, threshold: float | None, contrast: Contrast | N
     prediction = float(one.predictions.ravel()[0])
     if contrast is None or not math.isclose(contrast.prediction, prediction, rel_tol=1e-6, abs_tol=1e-9):
         return None
-    return contrast.threshold
+    return contrast.border if contrast.threshold is None else contrast.threshold
 
 
 @dataclass(frozen=True)
@@ -391,15 +431,11 @@ class _Prediction:
         """A prediction with enough digits that it is not written like a threshold it differs from."""
         if self.label:
             return percentages([value], *threshold)[0]
-        for digits in range(_SIGNIFICANT, _MOST_DIGITS):
-            text = number(value, digits)
-            if all(text != number(other, digits) for other in threshold if other != value):
-                return text
-        return number(value, _MOST_DIGITS)
+        return beside(value, threshold, _SIGNIFICANT)
 
     def exactly(self, threshold: float) -> str:
         """A number that somebody chose, as it was chosen."""
-        return f"{number(self.scale * threshold, _MOST_DIGITS)}{' %' if self.label else ''}"
+        return f"{chosen(self.scale * threshold)}{' %' if self.label else ''}"
 
     def sentence(self, base: float | None) -> str:
         others = () if self.threshold is None else (self.threshold,)

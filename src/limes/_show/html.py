@@ -154,6 +154,7 @@ def content_of(explanation: Explanation, *, of: str = "", features: int = MAX_FE
         "method": method_line(explanation) if whole is None else account_line(explanation, whole),
         "sampled": explanation.method == "sampled",
         "is_rule": bool(explanation.certificates),
+        "certain": any(row["view"].certain for row in rows),
         "meaning": meaning(explanation),
         "usual": "" if shows_conditions(explanation) else usual_is(explanation),
         "rows": rows,
@@ -233,9 +234,10 @@ def _row(
     reason = f"; largest: {largest.lines[0].named}" if largest.lines else ""
     shows_both = account is not None and not of and requested(explanation, "coefficients") is not None
     lime = view_row(explanation, row, features) if shows_both else None
+    summary = f"prediction {number(largest.prediction)}{named}{fit}{reason}"
     return {
         "view": view,
-        "summary": f"prediction {number(largest.prediction)}{named}{fit}{reason}",
+        "summary": summary if view.certain is None else view.certain.answer,
         "outputs": _outputs(explanation, row, view, first),
         # LIME's coefficients, which are folded beside contributions
         "lime": lime

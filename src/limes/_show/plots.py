@@ -14,6 +14,7 @@ import numpy as np
 from limes._checks import did_you_mean
 from limes._diagnostics.summary import cohorts_of
 from limes._explanation.fit import leading
+from limes._explanation.rules import check_weights
 from limes._explanation.selection import by_feature, by_size, feature_names_of, name_positions, single_row
 from limes._explanation.view import (
     OutputView,
@@ -115,6 +116,7 @@ class Plots:
     of: str = ""  # what is drawn, unless a picture has its own; "": what speaks first
 
     def __post_init__(self) -> None:
+        check_weights(self.explanation, "plot")
         object.__setattr__(self, "of", self.of or leading(self.explanation))
         object.__setattr__(self, "explanation", in_differences(self.explanation))
 

@@ -26,6 +26,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -42,9 +43,10 @@ from limes._explanation import Explanation
 from limes._explanation.attribution import requested
 from limes._explanation.fit import account_at, leading, pairs_at
 from limes._explanation.parts import sentences_of_parts
-from limes._explanation.rules import certificate_sentences
+from limes._explanation.rules import certificate_sentences, is_certain
 from limes._explanation.view import (
     account_line,
+    certain_at,
     coloured,
     fit_remark,
     heading_of,
@@ -84,6 +86,8 @@ if TYPE_CHECKING:
 
 # In the order in which they are run
 _SCRIPTS = ("data", "wording", "drawing", "items", "row", "compare", "overview", "list", "report")
+# Lines of scripts that are comments: pages do without
+_COMMENT = re.compile(r"^ *(//.*|/\*.*\*/)\n", re.MULTILINE)
 _ESCAPES = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
 
 
@@ -147,7 +151,7 @@ def _escaped_json(content: Any) -> str:
 @cache
 def _script() -> str:
     # its files within one function, so that they leave no names behind
-    body = "\n".join(template_text(f"report/{name}.js") for name in _SCRIPTS)
+    body = _COMMENT.sub("", "\n".join(template_text(f"report/{name}.js") for name in _SCRIPTS))
     return f"(() => {{\n'use strict';\n{body}\n}})();"
 
 
@@ -206,6 +210,19 @@ _FEW_VALUES = 256
 _WHOLE_32, _WHOLE_64 = 2**24, 2**53
 
 
+def _certain(explanation: Explanation, row: int) -> dict[str, Any]:
+    """Return the facts of a row that hold for certain, as the page shows them."""
+    view = certain_at(explanation, row)
+    assert view is not None  # noqa: S101 - of facts that hold for certain
+    return {
+        "answer": view.answer,
+        "heads": view.columns,
+        "lines": [(line.fact, *line.without) for line in view.lines],
+        "sentences": view.sentences,
+        "columns": explanation.certificates[row].columns,
+    }
+
+
 @dataclass(frozen=True, eq=False)
 class _Content:
     """One explanation as the page stores it; its arrays are in the packer."""
@@ -248,6 +265,7 @@ class _Content:
             else None,
             "curves": self._curves(outputs, (self._has_lime and few) if bandwidths is None else bandwidths),
             "rules": rules,
+            "certain": [_certain(e, i) for i in range(len(e))] if is_certain(e) else None,
             "findings": None if diagnosis is None else self._findings(diagnosis),
             "item": self._item(outputs),
         }

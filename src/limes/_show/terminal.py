@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
     from limes._arrays import Floats
     from limes._explanation import Explanation
+    from limes._explanation.certain import CertainView
     from limes._show.inputs import Piece
 
 
@@ -80,6 +81,16 @@ def _encodable(text: str, encoding: str) -> str:
     return text.encode(encoding, "replace").decode(encoding)
 
 
+def folded(text: str, width: int, between: str) -> str:
+    """Fold a text behind separators of its parts, where it is wider; a part that is wider is not folded."""
+    lines = [""]
+    for part in text.replace(between, f"{between}\0").split("\0"):
+        if lines[-1] and len(lines[-1]) + len(part.rstrip()) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(line.rstrip() for line in lines)
+
+
 def numbers_table(**options: Any) -> Table:
     return Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", **options)
 
@@ -96,6 +107,22 @@ def drawn_card(card: Card) -> Group:
         for place, row in enumerate(card.rows):
             table.add_row(*map(Text, row), style="bold" if place == card.strong else "")
         parts.append(table)
+    return Group(*parts, *(Text(one_line(remark), style="dim") for remark in card.remarks))
+
+
+def drawn_rules(card: Card, width: int) -> Group:
+    """Draw a card of rules in lines as wide as the terminal, folded between conditions, and their numbers."""
+    parts = [Text(one_line(card.title), style="bold"), Text()]
+    for rule, *numbers in card.rows:
+        name, _, conditions = rule.partition(" ")
+        *counted, answer = numbers
+        margin = " " * (len(name) + 1)
+        lines = folded(one_line(conditions), width - len(margin), " and ").replace("\n", f"\n{margin}")
+        parts.append(Text(f"{name} {lines}"))
+        parts.append(Text(f"{margin}->  {answer}", style="bold"))
+        facts = "; ".join(f"{what}: {text}" for what, text in zip(card.columns[1:-1], counted, strict=True))
+        parts.append(Text(margin + facts.replace("\n", f"\n{margin}"), style="dim"))
+    parts += [Text()] if card.rows else []
     return Group(*parts, *(Text(one_line(remark), style="dim") for remark in card.remarks))
 
 
@@ -179,11 +206,47 @@ def table(explanation: Explanation, width: int, of: str = "") -> Group:
     view = view_row(explanation, 0, len(explanation.feature_names), account=account)
     columns = _fitting([_Column(output) for output in view.outputs], width, main_output(explanation, 0))
     shown = [column.output for column in columns]
+    if view.certain is not None:
+        return Group(
+            *_certain_header(explanation, view),
+            _certain(view.certain, width),
+            *_remarks(explanation, view, shown),
+        )
     if len(columns) > 1:
         body = _several(columns, width)
     else:
         body = _single(shown[0], width) if account is None else _account(shown[0], width)
     return Group(*_header(explanation, view, shown), body, *_remarks(explanation, view, shown))
+
+
+def _certain_header(explanation: Explanation, view: RowView) -> Iterator[Text]:
+    assert view.certain is not None  # noqa: S101 - of facts that hold for certain
+    named = row_label(explanation, 0) if len(explanation) > 1 or explanation.ids != (0,) else ""
+    head, title = f"{shorten(named, 44)}, " if named else "", view.outputs[0].title
+    is_named = title == "prediction"
+    yield Text(f"{head}{'' if is_named else f'{title}: '}{view.certain.answer}", style="bold")
+    yield Text(view.rule, style="bold")
+
+
+def _certain(certain: CertainView, width: int) -> RenderableType:
+    """One line a fact: the fact, a row without it, and its answer."""
+    if not certain.lines:
+        return Text()
+    grid = numbers_table()
+    for name in certain.columns:
+        grid.add_column(name)
+    cells = [(line.fact, *line.without) for line in certain.lines]
+    widths = [
+        max(len(name), *(len(its[c]) for its in cells if len(its) > c))
+        for c, name in enumerate(certain.columns)
+    ]
+    facts = min(widths[0], max(_LEAST_NAME, width // 3))
+    room = width - _EDGES - facts - sum(widths[2:]) - _APART * (len(widths) - 1)
+    for fact, *without in cells:
+        texts = [folded(fact, facts, " and "), *without]
+        texts[1:2] = [folded(text, max(room, _LEAST_NAME), ", ") for text in texts[1:2]]
+        grid.add_row(*map(Text, texts))
+    return grid
 
 
 class _Column:
@@ -348,9 +411,11 @@ def _remarks(explanation: Explanation, view: RowView, outputs: list[OutputView])
         yield Text(f"! {warning}", style="bold yellow")
     if len(explanation) > 1 and explanation.errors:
         yield Text(f"! {left_out(explanation)}", style="bold yellow")
-    for sentence in view.certificate:
+    for sentence in view.certificate if view.certain is None else view.certain.sentences:
         yield Text(sentence)
-    if view.account is None:
+    if view.certain is not None:
+        yield Text(f"how it was made: {view.method}", style="dim")
+    elif view.account is None:
         yield from _about_coefficients(explanation, outputs)
     else:
         yield from _about_contributions(explanation, view, outputs)
@@ -364,7 +429,7 @@ def _remarks(explanation: Explanation, view: RowView, outputs: list[OutputView])
         first = row_label(explanation, 0)
         yield Text(
             f"{first}, the first of {len(explanation):,}; any other: explanation[i], all: "
-            "limes.summary(explanation)",
+            f"{'limes.summary(explanation)' if view.certain is None else 'explanation.rules()'}",
             style="dim",
         )
 

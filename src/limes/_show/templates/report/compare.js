@@ -26,7 +26,7 @@ function comparison(a, b, state) {
           ...sides.flatMap(({ model, i }, side) => model.limeWarningsOf(i).map((text) => warning(`${names[side]}: ${text}`))),
         ]),
       ]
-      : [new ComparedCoefficients(sides, names, state).element]),
+      : sides.some(({ model }) => model.certain) ? [] : [new ComparedCoefficients(sides, names, state).element]),
     ...sides.map(({ model, i }, side) => (model.rules.length
       ? el('p', { class: 'rule' }, `${names[side]}: ${model.rules[i][0]}`) : null)),
   ];
@@ -42,7 +42,8 @@ function comparedFacts(sides, names) {
       : []),
   ];
   const table = factsTable('Both in numbers', facts, sides, names);
-  return sides.every(({ model }) => model.account) ? table : [table, comparedSurrogates(sides, names)];
+  const isPlain = sides.every(({ model }) => model.account) || sides.some(({ model }) => model.certain);
+  return isPlain ? table : [table, comparedSurrogates(sides, names)];
 }
 
 function comparedSurrogates(sides, names) {

@@ -25,9 +25,9 @@ class RowList {
         { key: 'other', name: other.name, of: (i) => other.prediction(i, k(i)), number: true },
         { key: 'change', name: 'change', of: (i) => other.prediction(i, k(i)) - model.prediction(i, k(i)), number: true, sign: true },
       ] : []),
-      model.account
+      ...(model.certain ? [] : [model.account
         ? { key: 'first', name: 'largest', of: (i) => this.largest(i), text: (i) => this.largest(i) }
-        : { key: 'r2', name: 'R²', of: (i) => model.r2(i, k(i)), number: true, text: (i) => model.r2(i, k(i)).toFixed(2) },
+        : { key: 'r2', name: 'R²', of: (i) => model.r2(i, k(i)), number: true, text: (i) => model.r2(i, k(i)).toFixed(2) }]),
       { key: 'alarms', name: 'warnings', of: (i) => model.alarms(i), number: true, text: (i) => this.alarmText(i) },
     ];
   }
@@ -74,7 +74,7 @@ class RowList {
       'form',
       { class: 'filters', role: 'search', 'aria-label': 'Find rows', submit: (event) => event.preventDefault() },
       field('text', 'Search', { type: 'search', placeholder: 'name of a row', autocomplete: 'off', spellcheck: 'false' }, (input) => input.value),
-      el('div', { class: 'ranges' }, range('low', 'high', 'Prediction'), this.model.account ? [] : range('r2Low', 'r2High', 'R²')),
+      el('div', { class: 'ranges' }, range('low', 'high', 'Prediction'), this.model.account || this.model.certain ? [] : range('r2Low', 'r2High', 'R²')),
       field('alarmed', 'Rows with warnings only', { type: 'checkbox' }, (input) => input.checked),
     );
   }

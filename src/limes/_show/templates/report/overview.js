@@ -27,16 +27,34 @@ function overview(model, rows, outputAt, several) {
     cells: [line.name, bar(scale, 0, line.size / n, { kind: 'quiet' }), sizes[at], means[at], `${Math.round((100 * line.raises) / n)}%`],
   }));
   const hidden = model.d - lines.length;
-  return [
+  const first = [
     el('h2', { tabindex: -1 }, rows.length === model.n ? `All ${count(rows.length, 'row')}` : `${count(rows.length, 'row')} of the list`, el('small', {}, several ? model.name : model.k === 1 ? model.outputs[0] : '')),
     el('h3', {}, 'Predictions'),
     histogram(rows.map((i) => model.prediction(i, outputAt(i)))),
+  ];
+  if (model.certain) return [...first, ...factCounts(model, rows)];
+  return [
+    ...first,
     el('h3', {}, model.account ? 'What moves these predictions' : 'What moves the surrogates of these rows'),
     el('div', { class: 'scroll' }, table(`Mean ${model.account ? 'contributions' : 'coefficients'} of the listed rows`, columns, cells, { class: 'lines means' })),
     hidden > 0 ? el('p', { class: 'soft' }, `${count(hidden, 'smaller feature')} not shown`) : null,
     model.account
       ? el('p', { class: 'soft' }, `Contributions of the rows in the list, as it is filtered now${points ? ', in percentage points' : ''}; “raises” is the share of rows where a value raises the prediction.`)
       : el('p', { class: 'soft' }, 'β: coefficients of the rows in the list, as it is filtered now; “raises” is the share of rows with β > 0.', model.deviations ? ' Those of slopes are per standard deviation of their columns.' : ''),
+  ];
+}
+
+/* In how many of the rows a column has a fact. */
+function factCounts(model, rows) {
+  const counts = new Map();
+  rows.forEach((i) => model.certain[i].columns.forEach((name) => counts.set(name, (counts.get(name) ?? 0) + 1)));
+  const lines = [...counts].sort((a, b) => b[1] - a[1]).slice(0, 20);
+  const scale = new Scale([0, rows.length || 1]);
+  const cells = lines.map(([name, rowCount]) => ({ cells: [name, bar(scale, 0, rowCount, { kind: 'quiet' }), String(rowCount)] }));
+  return [
+    el('h3', {}, 'Facts of these rows'),
+    el('div', { class: 'scroll' }, table('Columns with facts', [['column', 'name'], ['', 'picture'], ['rows', 'number']], cells, { class: 'lines means' })),
+    el('p', { class: 'soft' }, 'In how many rows of the list, as it is filtered now, a column has a fact.'),
   ];
 }
 

@@ -37,7 +37,8 @@ class Report {
     this.state.row = i;
     if (this.state.view === 'overview') this.state.view = 'row';
     this.draw();
-    this.say(`${this.model.label(i)}: prediction ${number(this.model.prediction(i, this.outputAt(i)))}, R² ${fidelityText(this.model, i, this.outputAt(i))}`);
+    const fit = this.model.certain ? '' : `, R² ${fidelityText(this.model, i, this.outputAt(i))}`;
+    this.say(`${this.model.label(i)}: prediction ${number(this.model.prediction(i, this.outputAt(i)))}${fit}`);
     // on a narrow screen the row lies below the list
     if (clicked && window.matchMedia('(max-width: 900px)').matches) this.home.scrollIntoView({ block: 'start' });
   }

@@ -26,7 +26,25 @@ function rowView(model, i, k, state) {
   ];
 }
 
+/* Facts that hold for certain: each with a row that shares all others. */
+function certainFirst(model, i) {
+  const { answer, heads, lines, sentences } = model.certain[i];
+  return [
+    el('p', { class: 'headline' }, answer),
+    model.warningsOf(i).map(warning),
+    el(
+      'section',
+      { class: 'rule', 'aria-label': 'Facts' },
+      el('p', { class: 'rule' }, model.rules[i][0]),
+      lines.length ? el('div', { class: 'scroll' }, table('Facts, and rows without them', heads.map((head) => [head, 'fact']), lines.map((cells) => ({ cells })), { class: 'certain' })) : null,
+      el('h4', {}, 'Certificate'),
+      el('ul', {}, sentences.map((sentence) => el('li', {}, sentence))),
+    ),
+  ];
+}
+
 function coefficientsFirst(model, i, k, state) {
+  if (model.certain) return certainFirst(model, i);
   return [
     [factsOf(model, i, k), fitRemark(model, i, k)],
     model.warningsOf(i).map(warning),
@@ -80,8 +98,11 @@ function factsOf(model, i, k) {
   const facts = [
     ['prediction', number(model.prediction(i, k)), 'strong'],
     ['base (intercept)', number(model.intercept(i, k))],
-    ['surrogate', number(model.surrogate(i, k))],
-    ['not captured', difference(model.prediction(i, k) - model.surrogate(i, k))],
+    // a rule's parts add up to the prediction
+    ...(model.rules.length ? [] : [
+      ['surrogate', number(model.surrogate(i, k))],
+      ['not captured', difference(model.prediction(i, k) - model.surrogate(i, k))],
+    ]),
     ['R²', fidelityText(model, i, k), 'strong'],
   ];
   return el('dl', { class: 'facts' }, facts.map(([name, text, kind]) => (
@@ -187,7 +208,7 @@ class Coefficients {
     this.element = el(
       'section',
       { class: 'coefficients', 'aria-label': 'Coefficients' },
-      model.account ? null : el('h3', {}, 'What moves the surrogate'),
+      model.account ? null : el('h3', {}, model.rules.length ? 'What moves the rule' : 'What moves the surrogate'),
       this.lines,
       this.control(),
       el('p', { class: 'soft' }, legend(), ` Bars are coefficients: ${model.meaning}.`, this.notes()),
