@@ -266,9 +266,7 @@ def test_the_ridge_is_the_ridge():
         x, weights = rng.normal(size=(n, p)), rng.uniform(0.2, 1.0, n)
         y = x[:, :3] @ np.array([1.0, -2.0, 0.5]) + rng.normal(size=n)
         coef, level = ridge(x, y[:, None], weights)
-        fits = [
-            Ridge(alpha=alpha).fit(x, y, sample_weight=weights) for alpha in np.geomspace(1e-4, 1e3, 29)
-        ]
+        fits = [Ridge(alpha=alpha).fit(x, y, sample_weight=weights) for alpha in np.geomspace(1e-4, 1e3, 29)]
         far = [np.abs(fit.coef_ - coef[:, 0]).max() + abs(fit.intercept_ - level[0]) for fit in fits]
         assert min(far) < 1e-9
         # Gaussian coefficients of variance s² / penalty and noise of s²: s² has its largest likelihood

@@ -25,7 +25,7 @@ from limes._diagnostics.context import SubsetContext, source_of
 from limes._explainers.answers import LINKS, LinkedModel, check_labels, labels_of, positions_of
 from limes._explainers.backgrounds import BackgroundAnswers
 from limes._explainers.bound_input import BoundInput, calls_of, known_sets
-from limes._explainers.hierarchy import FewSets, Partition, explanation_fields, levels_of
+from limes._explainers.hierarchy import Partition, explanation_fields, levels_of
 from limes._explainers.options import Request, SamplingOptions
 from limes._explainers.results import (
     PERTURBED,
@@ -40,6 +40,7 @@ from limes._explainers.results import (
     with_contributions,
     without_coefficients,
 )
+from limes._explainers.set_estimates import FewSets
 from limes._explainers.subset_fits import SubsetFits, coefficients_of_all, identification_warning, identified
 from limes._explainers.verified_form import (
     subset_rows,

@@ -26,7 +26,7 @@ import numpy as np
 from limes._arrays import Bools, Floats, power_of_two, r_squared, streams
 from limes._diagnostics.finding import enumerate_names
 from limes._expectations.moments import REFUSED, ExactMoments
-from limes._explainers.hierarchy import FewSets
+from limes._explainers.set_estimates import FewSets
 from limes._explanation.fit import RowEffects, WithinGroup
 from limes._fidelity.variance import link_variance
 from limes._fidelity.weighted_rows import PairEffect, Total, WeightedRows, largest_pairs

@@ -31,8 +31,8 @@ import numpy as np
 
 from limes._arrays import DIFFERENCE_ROUNDING, Bools, Floats, Ints, are_complements
 from limes._explainers.budget import LEAST_ROWS
-from limes._explainers.hierarchy import EstimateOfSets, drawn_sets, influence_of
 from limes._explainers.set_controls import RATIOS, SHARES, convex, lasso, likeliest, ridge
+from limes._explainers.set_estimates import EstimateOfSets, drawn_sets, influence_of
 from limes._sampling.controls.control import evenly_spread
 from limes._sampling.least_squares import student_factors
 from limes._shapley.enumerated import enumerated
