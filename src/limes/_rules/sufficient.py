@@ -14,7 +14,7 @@ from limes._explainers.tables.laws import value_texts
 from limes._explainers.tables.table import Table
 from limes._explanation.fields import plain_cell
 from limes._explanation.rules import Certificate
-from limes._explanation.wording import chosen, holding_text, number, one_line
+from limes._explanation.wording import chosen, holding_text, label_text, number, one_line
 from limes._rules.bounds import IntervalBounds, Searched
 from limes._rules.certain import FactSets, Finder, Goal, RowDomain, SufficientFacts, ValueSearch
 from limes._rules.classes import ClassGoal
@@ -252,7 +252,8 @@ class Question:
             "quantity": quantity,
         }
         sure = "for certain" if result.proved else "(not proved)"
-        rule = holding_text([one_line(fact) for fact in facts], name, f"{claim} {sure}")
+        then = ("class", label_text(label)) if label else (name, claim)
+        rule = holding_text([one_line(fact) for fact in facts], then[0], f"{then[1]} {sure}")
         warnings = tuple(self._warnings(result, is_minimal))
         facts_of = np.array(columns, dtype=np.int64)
         return CertainRule(facts_of, of_row.free, rule, self._claim, fields, warnings)
