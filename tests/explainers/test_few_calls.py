@@ -320,6 +320,13 @@ def test_a_unit_that_adds_nothing_has_nothing_of_its_groups():
     np.testing.assert_allclose(its.values[:, 0], [2.5, 0.0, 2.5, 0.0], atol=1e-9)
 
 
+def test_a_unit_without_effect_adds_exactly_nothing():
+    groups = np.array([0, 0, 1, 2])
+    its = account(lambda z: (0.7 * z[:, 0] + 0.1 * z[:, 3])[:, None], 4, 40, groups=groups)
+    np.testing.assert_allclose(its.values[:, 0], [0.7, 0.0, 0.0, 0.1], rtol=1e-12)
+    assert (its.values[1:3] == 0.0).all()
+
+
 # -- features of one level -----------------------------------------------------------------------------------
 
 

@@ -58,6 +58,8 @@ _FIRST_STAGE = 512
 # Sets from which the R² of a read form follows
 _SIMULATED = 4096
 _TINY = np.finfo(np.float64).tiny
+# Share of the largest answer that sums over all subsets round by
+_ROUNDED = 1e-14
 # Features of which every subset is asked about, where the budget allows
 _ENUMERATED = 12
 
@@ -389,6 +391,8 @@ def _enumerated(ask: Predict, units: Partition) -> LevelAccount:
         for k in range(f.shape[1]):
             spread = _spread(units.shares, values[:, k] ** 2)
             values[:, k] = _with_sums(values[:, k], wanted[:, k], units.shares, spread)
+    # a unit that adds nothing has no bar of roundings
+    values[np.abs(values) <= _ROUNDED * np.abs(f).max(axis=0)] = 0.0
     sums = units.shares.T @ values
     fidelity = np.ones(f.shape[1])
     inside = (z.sum(axis=1) > 0) & (z.sum(axis=1) < d)
