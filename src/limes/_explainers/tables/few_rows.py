@@ -1,8 +1,8 @@
 r"""Contributions of a function of a table from few answers, by the estimate that inputs have.
 
 A row keeps the columns S of the explained row ξ and draws the others: its answer is v(S) = E f(ξ on S, Z
-elsewhere) and noise. Sets are drawn as those of units are (``set_estimates.py``), each with a separate draw Z,
-so that what a readable model g leaves of the answers estimates its contributions without bias, noise and all:
+elsewhere) and noise. Sets are drawn as those of units are (``set_estimates.py``), each with its draw Z, so
+that what a readable model g leaves of the answers estimates its contributions without bias, noise and all:
 
     φ_j ≈ γ_j + λ_j ρ_j,    ρ_j = (1/n) Σ_i within_s / q_s (z_ij - r_i/d) (f_i - g_i).
 
