@@ -345,3 +345,27 @@ def test_words_have_intervals_from_few_calls(calls):
                 np.testing.assert_allclose(its.values.sum() + its.base_values[0], ask([" ".join(words)])[0])
                 inside.append(np.abs(its.values[0] - exact) <= 1.96 * its.standard_errors[0])
     assert np.mean(inside) >= 0.93
+
+
+@pytest.mark.parametrize("calls", [20, 32, 64])
+def test_random_answers_have_intervals_from_few_calls(calls):
+    words = [f"w{j}" for j in range(20)]
+    inside, of_base = [], []
+    for game in range(4):
+        f, exact = _games(20, game)[0]
+        noise = np.random.default_rng(game)
+
+        def ask(texts: list[str], f: Any = f, noise: Any = noise) -> Any:
+            z = np.array([[word in text.split() for word in words] for text in texts]) * 1.0
+            return f(z)[:, 0] + 0.3 * noise.normal(size=len(texts))
+
+        for seed in range(3):
+            explanation = limes.TextExplainer(ask, max_calls=calls, rng=seed)(" ".join(words), progress=False)
+            its = explanation.contributions
+            assert explanation.model_calls <= calls
+            assert (its.standard_errors > 0.0).all()
+            assert (its.base_errors > 0.0).all()
+            inside.append(np.abs(its.values[0] - exact) <= 1.96 * its.standard_errors[0])
+            of_base.append(abs(its.base_values[0]) <= 1.96 * its.base_errors[0])  # nothing shown: 0
+    assert np.mean(inside) >= 0.93
+    assert np.mean(of_base) >= 0.75  # of 12

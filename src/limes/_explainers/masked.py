@@ -675,10 +675,10 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             sample = sampled.redraw(design, design.at_instance, len(answers))[0], answers
             # a margin that is read knows more than models of sets; and a control that is chosen is used
             chosen = its.control != "auto" or model.margin is not None
-            if model.is_function and not (spent.alone or chosen):
+            if not (spent.alone or chosen):
                 calls = calls_of(model.ask, its.sampling, model)
                 law = budget.drawn(design, spent).counts.law
-                few = FewSets(calls, predictions.reshape(-1), *sample, law)
+                few = FewSets(calls, predictions.reshape(-1), *sample, law, (spent.none, spent.whole))
                 if few.is_best(has_process=model.default_control == "process"):
                     return few
         sets = known_sets(model, design, predictions, its.sampling, sample)

@@ -38,6 +38,7 @@ from limes._arrays import Floats
 from limes._explainers.set_controls import FittedModel, Pair, set_control
 from limes._sampling.least_squares import student_factors
 from limes._sampling.sampled import USUAL
+from limes._shapley.coalitions import account_from, ends_of, with_noise
 from limes._shapley.exact import RowContributions
 from limes.models._calling.caller import Calls
 from limes.models._calling.counts import AnswerCount
@@ -187,22 +188,25 @@ class FewSets:
     z: Floats
     answers: Floats
     law: Floats
+    # how often the empty set is asked about, and all features, of random answers
+    times: tuple[int, int] = (1, 0)
     tally: AnswerCount = field(default_factory=AnswerCount)
 
     def compute(self) -> RowContributions:
         d, shown = self.z.shape[1], self.z.sum(axis=1)
         with self.tally.counting():
-            none = self.calls(np.zeros((1, d))).reshape(1, -1)
+            none, whole = ends_of(self.calls.one_pass(self.calls), self.prediction, d, self.times)
         some = (shown > 0) & (shown < d)  # all others say nothing of single features
         hidden = (d - shown[some]).astype(np.int64)
         weights = d * self.law[1:d].sum() / (hidden * (d - hidden) * self.law[hidden])
-        ends, f = np.array([[0.0], [1.0]]) * np.ones(d), np.concatenate([none, self.prediction[None]])
+        ends, f = np.array([[0.0], [1.0]]) * np.ones(d), np.stack([none.mean(axis=0), whole.mean(axis=0)])
         sets = SetsOfUnits(ends, f, self.z[some], self.answers[some].reshape(-1, f.shape[1]), weights)
         its = EstimateOfSets.of(np.eye(d), sets)
-        unknown = np.full(its.values.shape, np.nan)
-        zero = np.zeros(none.shape[1])
-        numbers = (none[0], its.values, its.errors(), unknown, unknown, self.tally.rows, zero)
-        return RowContributions(*(np.asarray(number)[None] for number in numbers))
+        errors, of_base, unknown = its.errors(), np.zeros(f.shape[1]), np.full(its.values.shape, np.nan)
+        if self.times[1]:
+            errors, of_base = with_noise(errors, none, whole)
+        calls = self.tally.rows
+        return account_from(self.prediction, its.values, errors, unknown, unknown, of_base, calls=calls)
 
     def is_best(self, *, has_process: bool) -> bool:
         """Whether sets show a variance, and are too few for least squares, or for these by a process."""

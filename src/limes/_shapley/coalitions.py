@@ -52,8 +52,8 @@ from limes.models.forms._presence import NormalizedLinear
 
 # Distance from the prediction of what must add up to it, as a share of the numbers that are added
 _TOTAL = 1e-9
-# How often a model that is no function is asked about all features, and about none
-_REPETITIONS = 16
+# How often a model that is no function is asked about all features, and about none: a share of few calls
+_REPETITIONS, _LEAST_REPETITIONS, _REPEATED = 16, 2, 1 / 6
 # Most of the calls that single features have, where coefficients rest on the others
 _SINGLE_SHARE = 1 / 4
 # Of one core for pairs of words, with the 29,000 products of a link of normalised ones
@@ -86,7 +86,7 @@ def account_of_states(answers: Floats, prediction: Floats, d: int) -> RowContrib
     values, single = weights @ (means - means[0]), 1 << np.arange(d)
     alone, last = means[single] - means[0], means[-1] - means[-1 - single]
     of_base = _base_errors(answers[:, 0], answers[:, -1]) if count > 1 else np.zeros(prediction.size)
-    return _account(prediction, values, errors, alone, last, of_base, calls=0)
+    return account_from(prediction, values, errors, alone, last, of_base, calls=0)
 
 
 class SubsetCalls(NamedTuple):
@@ -95,6 +95,7 @@ class SubsetCalls(NamedTuple):
     size: int
     sets: int  # that are drawn
     none: int  # how often the empty set is asked about
+    whole: int  # and all features, beside the prediction
     alone: bool  # whether features are asked about by themselves, and all others without them
 
     @classmethod
@@ -106,16 +107,17 @@ class SubsetCalls(NamedTuple):
         Of random answers a ``share`` of the calls, and a few at least, is for the empty set. Where sets are
         ``shared`` with coefficients, single features have a quarter of the calls at most.
         """
-        none = 1 if is_function else max(_REPETITIONS, int(share * calls))
-        ends = none + (0 if is_function else _REPETITIONS)
+        whole = 0 if is_function else min(_REPETITIONS, max(_LEAST_REPETITIONS, int(_REPEATED * calls)))
+        none = 1 if is_function else max(whole, int(share * calls))
+        ends = none + whole
         alone = 2 * d <= _SINGLE_SHARE * calls if shared else calls >= 2 * d + ends + least_calls(d)
         sets = calls - ends - (2 * d if alone else 0)
-        return cls(d, sets, none, alone) if sets >= FEWEST else None
+        return cls(d, sets, none, whole, alone) if sets >= FEWEST else None
 
     @staticmethod
     def least(*, is_function: bool) -> int:
-        """SmallestChange calls that can be split."""
-        return FEWEST + (1 if is_function else 2 * _REPETITIONS)
+        """The fewest calls that can be split."""
+        return FEWEST + (1 if is_function else 2 * _LEAST_REPETITIONS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +135,7 @@ class SampledAccount:
     alone: bool
     is_function: bool
     asks: bool  # the model, and no form, whose calls are not counted
-    times: int  # how often the empty set is asked about
+    times: tuple[int, int]  # how often the empty set is asked about, and all features
     tally: AnswerCount = field(default_factory=AnswerCount)
 
     @classmethod
@@ -150,7 +152,9 @@ class SampledAccount:
         """The account by calls that are ``spent`` so; ``sampler`` draws sets that are not of one feature."""
         design = coalitions(spent.size, alone=spent.alone and is_function)
         sampled = sampler(design, spent.sets)
-        return cls(sampled, design, calls, prediction, spent.alone, is_function, asks, spent.none)
+        return cls(
+            sampled, design, calls, prediction, spent.alone, is_function, asks, (spent.none, spent.whole)
+        )
 
     def compute(self) -> RowContributions:
         # what was asked before it was cut short counts as well
@@ -161,9 +165,7 @@ class SampledAccount:
         design, ask = self.design, self.calls.one_pass(self.calls)
         d = design.size
         moments = self.expectation.moments(design, design.at_instance, prediction=self.prediction)
-        none, whole = ask(np.zeros((self.times, d))).reshape(self.times, -1), self.prediction[None]
-        if not self.is_function:
-            whole = ask(np.ones((_REPETITIONS, d))).reshape(_REPETITIONS, -1)
+        none, whole = ends_of(ask, self.prediction, d, self.times)
         base, top = none.mean(axis=0), whole.mean(axis=0)
         drawn, errors = (
             numbers.reshape(d, -1) for numbers in (design.solve(moments.gamma), moments.coef_errors)
@@ -175,11 +177,28 @@ class SampledAccount:
             drawn, errors = (alone + last + (d - 3.0) * drawn) / (d - 1.0), (d - 3.0) / (d - 1.0) * errors
         of_base = np.zeros(base.size)
         if not self.is_function:
-            noise = sum(answers.var(axis=0, ddof=1) / len(answers) for answers in (none, whole))
-            errors, of_base = np.sqrt(errors**2 + noise / d**2), _base_errors(none, whole)
+            errors, of_base = with_noise(errors, none, whole)
         values = (top - base) / d + drawn - drawn.mean(axis=0)
         spent = self.tally.rows if self.asks else 0
-        return _account(self.prediction, values, errors, alone, last, of_base, calls=spent)
+        return account_from(self.prediction, values, errors, alone, last, of_base, calls=spent)
+
+
+def ends_of(ask: Predict, prediction: Floats, d: int, times: tuple[int, int]) -> tuple[Floats, Floats]:
+    """Answers to no feature and to all, (n, k) each, by ``times`` they are asked for: 0 is the prediction."""
+    none, whole = (
+        ask(np.full((n, d), shown)).reshape(n, -1) if n else None
+        for n, shown in zip(times, (0.0, 1.0), strict=True)
+    )
+    assert none is not None  # noqa: S101 - at least once
+    return none, prediction[None] if whole is None else whole
+
+
+def with_noise(errors: Floats, none: Floats, whole: Floats) -> tuple[Floats, Floats]:
+    """Errors (d, k) of contributions to the mean of random answers, and those of the base."""
+    noise = sum(answers.var(axis=0, ddof=1) / len(answers) for answers in (none, whole))
+    # few answers say little of their variance
+    factor = student_factors(np.array(min(len(none), len(whole)) - 1))
+    return np.sqrt(errors**2 + factor**2 * noise / len(errors) ** 2), _base_errors(none, whole)
 
 
 def _base_errors(none: Floats, whole: Floats) -> Floats:
@@ -189,7 +208,7 @@ def _base_errors(none: Floats, whole: Floats) -> Floats:
     return np.asarray(factor * np.sqrt(of_none / len(none) + of_whole / len(whole) + of_whole))
 
 
-def _account(
+def account_from(
     prediction: Floats,
     values: Floats,
     errors: Floats,
