@@ -188,6 +188,31 @@ def test_intervals_of_groups_cover_their_game(calls):
     assert np.mean(far) < 0.1
 
 
+@pytest.mark.parametrize("calls", [40, 60, 100])
+def test_intervals_of_units_cover_their_shares_of_exact_groups(calls):
+    """Errors of two units of a group whose sum is exact were unlike, and covered half of the time."""
+    inside = []
+    for game in range(6):
+        rng = np.random.default_rng(game)
+        pairs, sizes = [rng.choice(8, 2, replace=False) for _ in range(3)], rng.uniform(0.5, 2.0, 3)
+        slopes = rng.normal(size=8) * (rng.random(8) < 0.5)
+
+        def f(z: Any, its: Any = (pairs, sizes, slopes)) -> Any:
+            pairs, sizes, slopes = its
+            both = np.stack([np.asarray(z)[:, pair].all(axis=1) for pair in pairs], axis=1)
+            return np.tanh(z @ slopes + both @ sizes)[:, None]
+
+        groups = np.repeat(np.arange(4), 2)
+        exact = account(f, 8, 600, groups=groups)
+        assert exact.is_exact
+        for seed in range(8):
+            its = account(f, 8, calls, seed, groups)
+            np.testing.assert_allclose(its.of_groups, exact.of_groups, atol=1e-12)
+            np.testing.assert_allclose(its.errors[::2], its.errors[1::2], rtol=1e-6, atol=1e-9)
+            inside.append(np.abs(its.values - exact.values) <= 1.96 * its.errors + 1e-12)
+    assert np.mean(inside) >= 0.93
+
+
 @pytest.mark.parametrize("calls", [16, 24])
 def test_few_sets_that_a_model_explains_do_not_show_all(calls):
     """A sum of one unit, in half of the games with a product of three that few sets of units have."""
@@ -369,3 +394,12 @@ def test_random_answers_have_intervals_from_few_calls(calls):
             of_base.append(abs(its.base_values[0]) <= 1.96 * its.base_errors[0])  # nothing shown: 0
     assert np.mean(inside) >= 0.93
     assert np.mean(of_base) >= 0.75  # of 12
+
+
+@pytest.mark.parametrize(("words", "calls"), [(40, 32), (40, 200), (240, 300)])
+def test_answers_that_are_all_the_same_have_infinite_errors(words, calls):
+    text = " ".join(f"w{j}" + "." * (j % 12 == 11) for j in range(words))
+    its = limes.TextExplainer(lambda texts: np.full(len(texts), 2.0), max_calls=calls)(text, progress=False)
+    assert (its.contributions.values == 0.0).all()
+    assert np.isinf(its.contributions.standard_errors).all()
+    assert not its.converged

@@ -244,8 +244,32 @@ def test_a_failed_call_continues():
     explanation = explainer(prompt_of())
     whole = limes.PromptExplainer(answers, max_calls=256, batch_size=16)(prompt_of())
     np.testing.assert_array_equal(explanation.contributions.values, whole.contributions.values)
-    # all subsets once, the ends twice in each call; and the batch that failed
-    assert sum(calls) <= 128 + 8 + 16
+    # all subsets once, 16 of them twice, the ends twice in each call; and the batch that failed
+    assert sum(calls) <= 128 + 16 + 8 + 16
+
+
+def test_a_model_that_writes_at_random_is_not_exact():
+    """Two answers to the whole prompt are often the same: other sets are asked about again."""
+    prompt = limes.Prompt(limes.sources([f"Fact {i}." for i in range(4)]), "?")
+    inside = []
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+
+        def write(prompts: list[str], rng: Any = rng) -> list[str]:
+            return [
+                ("yes" if "Fact 0" in text else "no") if rng.random() < 0.8 else "perhaps" for text in prompts
+            ]
+
+        explainer = limes.PromptExplainer(
+            write, similarity=lambda _, text: float(text == "yes"), max_calls=64, rng=seed
+        )
+        explanation = explainer(prompt, "yes", progress=False)
+        its = explanation.contributions
+        assert explanation.method == "sampled"
+        assert explanation.model_calls <= 64
+        assert its.values.sum() + its.base_values[0] == pytest.approx(explanation.predictions[0])
+        inside.append(np.abs(its.values[0] - [0.8, 0.0, 0.0, 0.0]) <= 1.96 * its.standard_errors[0])
+    assert np.mean(inside) >= 0.9
 
 
 def test_costs_are_told_before_anything_is_asked():
@@ -254,7 +278,7 @@ def test_costs_are_told_before_anything_is_asked():
     assert model.prompts == 0
     assert cost.calls == 48
     assert cost.tokens is cost.passes is cost.seconds is None
-    assert limes.PromptExplainer(model).cost(prompt_of(), max_calls=10_000).calls == 2**7 + 2
+    assert limes.PromptExplainer(model).cost(prompt_of(), max_calls=10_000).calls == 2**7 + 2 + 16
     assert re.fullmatch(r"48 calls, about [\d,]+ characters", str(cost))
 
 

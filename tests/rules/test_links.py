@@ -29,6 +29,7 @@ from sklearn.tree import DecisionTreeClassifier
 import limes
 from effort import repeats
 from internals import Searched, percentage, percentages
+from limes.exceptions import InputError
 
 SEEDS = range(repeats(12, 2))
 VALUES = 4.0
@@ -195,12 +196,15 @@ def test_thresholds_at_the_ends_of_probabilities_and_beyond(kind):
     model = (BOOSTERS | LINEAR)[kind]().fit(x, classes_of(x, rng))
     for label in (0, 1):
         explainer = limes.SparseExplainer(model, literals=limes.Literals.fit(x), output=label, k=1)
-        for options in ({"below": 0.0}, {"above": 1.0}, {"below": -0.5}, {"above": 1.5}):
+        for options in ({"below": 0.0}, {"above": 1.0}):
             contrast = explainer.contrast(x[:1], **options)
             assert (contrast.reached, contrast.proved, contrast.changes) == (False, True, ())
-        for options in ({"below": 1.0}, {"above": 0.0}, {"below": 2.0}, {"above": -1.0}):
+        for options in ({"below": 1.0}, {"above": 0.0}):
             contrast = explainer.contrast(x[:1], **options)
             assert (contrast.reached, contrast.proved, contrast.changes) == (True, True, ())
+        for options in ({"below": -0.5}, {"above": 1.5}, {"below": 2.0}, {"above": -1.0}):
+            with pytest.raises(InputError, match="the answers are probabilities, from 0 to 1"):
+                explainer.contrast(x[:1], **options)
 
 
 def test_where_the_link_is_flat_the_margin_still_tells_the_columns_apart():

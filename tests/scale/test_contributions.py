@@ -165,12 +165,14 @@ def test_rows_without_exact_contributions_are_sampled_only_on_request(patients, 
     assert np.flatnonzero((table[ERRORS] > 0).any(axis=1)).tolist() == [3]
 
 
-def test_a_budget_that_is_too_small_is_the_error_of_every_row():
+def test_a_small_budget_has_contributions_and_a_smaller_one_is_refused():
     X = load_diabetes(as_frame=True).data
     explainer = limes.TabularExplainer(lambda rows: rows["bmi"], X, max_calls=64)
-    table = explain_frame(explainer, X.iloc[:3], contributions=True)
-    assert table["error"].str.contains("left for contributions of 10 columns, which need 76: ").all()
-    assert explain_frame(explainer, X.iloc[:3])["error"].isna().all()
+    for contributions in (True, False):
+        assert explain_frame(explainer, X.iloc[:3], contributions=contributions)["error"].isna().all()
+    fewer = limes.TabularExplainer(lambda rows: rows["bmi"], X, max_calls=12)
+    table = explain_frame(fewer, X.iloc[:3], contributions=True)
+    assert table["error"].str.contains("max_calls=12 is too few").all()
 
 
 def test_impossible_options_are_refused(patients):

@@ -84,11 +84,11 @@ def test_columns_that_the_explainer_fixes_stay_on_the_page():
         assert text.count("would rise") == (3 if several else 1)
 
 
-def test_the_contrast_of_a_class_has_no_threshold():
+def test_the_contrast_of_a_class_has_the_threshold_of_the_class():
     rules = limes.SparseExplainer(MODEL, literals=limes.Literals.fit(X), k=2)
     page = read(limes.decision_page(EXPLANATION, row=1, contrast=rules.contrast(X.iloc[[1]])))
     assert "The class would be" in page
-    assert "threshold" not in page.partition("How this was made")[0]
+    assert "threshold" in page.partition("How this was made")[0]
 
 
 @pytest.mark.parametrize("row", range(5))

@@ -40,7 +40,7 @@ from limes._explanation.attribution import Contributions
 from limes._explanation.parts import TOGETHER
 from limes._explanation.view import SHAPLEY
 from limes._sampling.least_squares import Tolerance
-from limes._shapley.coalitions import exact_account
+from limes._shapley.coalitions import exact_account, repetitions_of, with_noise
 from limes._shapley.exact import RowContributions
 from limes.designs._exchangeable import Coalitions, ExchangeableDesign
 from limes.exceptions import InputError
@@ -270,9 +270,13 @@ def account_of(
             f"max_calls leaves {calls:,} calls for contributions at two levels, which need {_LEAST_CALLS}: "
             f"raise it by {_LEAST_CALLS - calls}"
         )
-    none = ask(np.zeros((1, pieces)))[0]
-    shown, f = np.stack([np.zeros(pieces), np.ones(pieces)]), np.stack([none, whole])
-    calls -= 2
+    # one answer of a random model says little of their mean
+    times = 1 if is_function else repetitions_of(calls)
+    nones = ask(np.zeros((times, pieces)))
+    wholes = whole[None] if is_function else ask(np.ones((times, pieces)))
+    none, total = nones.mean(axis=0), wholes.mean(axis=0)
+    shown, f = np.stack([np.zeros(pieces), np.ones(pieces)]), np.stack([none, total])
+    calls -= 2 * times
     each, most = int(calls * _LOOKING) // max(units.looks, 1), max(d, int(_UNITS_A_ROOT * np.sqrt(calls)))
     for i in range(units.looks):
         z = drawn_sets(rng, each, d, units.power)[0][:, units.of_pieces]
@@ -293,15 +297,25 @@ def account_of(
         z, weights = drawn_sets(rng, more - grouped, d, units.power, spread)
         of_units, drawn = of_units.with_more(z, ask(z[:, units.of_pieces]), weights), most
         if are_all:
-            game = _game_of_all(ask, units, none, whole)
+            game = _game_of_all(ask, units, none, total)
         elif grouped:
             z, weights = drawn_sets(rng, grouped, units.shares.shape[1], units.power)
             of_groups = of_groups.with_more(z, ask(z[:, units.whole_groups]), weights)
         by_sets = _Game.of(of_groups, units, of_units) if len(of_groups.z) else None
         account = _account(units, of_units, by_sets if game is None else game)
+        if not is_function:
+            account = _with_noise(account, nones, wholes, whole)
         if accuracy is not None and account.is_within(accuracy):
             break
     return account
+
+
+def _with_noise(account: LevelAccount, nones: Floats, wholes: Floats, whole: Floats) -> LevelAccount:
+    """The account with the noise of repeated answers to nothing and to all, which leads to one to all."""
+    errors, _ = with_noise(account.errors, nones, wholes)
+    of_groups, _ = with_noise(account.group_errors, nones, wholes)
+    base = whole - account.values.sum(axis=0)
+    return account._replace(base=base, errors=errors, group_errors=of_groups)
 
 
 def _stages(calls: int) -> list[int]:
@@ -338,6 +352,27 @@ def _game_of_all(ask: Predict, units: Partition, none: Floats, whole: Floats) ->
     # less one of them, so that parts of a constant add 0 and no rounding
     values = weights @ (np.concatenate([none[None], f, whole[None]]) - none)
     return _Game(values, np.zeros(values.shape), z[1:-1], f)
+
+
+def with_random_answers(account: LevelAccount, noise: Floats) -> LevelAccount:
+    """The account by one answer to every set, where answers have a variance of ``noise`` (k,)."""
+    shares = account.partition.shares
+    d, groups = shares.shape
+    of_units, of_groups = (_squares_of_weights(size) for size in (d, groups))
+    # sums of a group's units are those of its game, where units are in one group each
+    sums = of_groups if account.partition.whole_groups is not None else of_units * (shares**2).sum(axis=0)
+    each = of_units + (shares**2 @ np.broadcast_to(sums, groups) if groups > 1 else 0.0)
+    one, coarse = (
+        np.sqrt(np.multiply.outer(np.broadcast_to(its, n), noise)) for its, n in ((each, d), (sums, groups))
+    )
+    return account._replace(errors=one, group_errors=coarse, is_exact=False)
+
+
+def _squares_of_weights(d: int) -> float:
+    """Σ_S W_jS² of the weights by which answers to all sets are a contribution."""
+    states = ExchangeableDesign(Coalitions.of(d)).states(1 << d)
+    assert states is not None  # noqa: S101 - there are few
+    return float((states[2][0] ** 2).sum())
 
 
 def _states(units: Partition) -> int:
@@ -460,13 +495,23 @@ def _account(units: Partition, sets: SetsOfUnits, game: _Game | None) -> LevelAc
         earlier = np.concatenate([sets.earlier, _unit_shares(game.z[:, units.whole_groups], units)])
         earlier_f = np.concatenate([sets.earlier_f, game.f])
         its = EstimateOfSets.of(units.nodes, sets._replace(earlier=earlier, earlier_f=earlier_f))
-        sum_errors, its_errors = game.errors, its.errors()
+        sum_errors, its_errors = game.errors, its.sizes_of_errors()
         values, errors = np.empty(its.values.shape), np.empty(its.values.shape)
         for k in range(none.size):
-            spread = _spread(shares, its.values[:, k] ** 2 + its_errors[:, k] ** 2)
-            values[:, k] = _with_sums(its.values[:, k], game.values[:, k], shares, spread)
-            within = np.eye(len(values)) - spread @ shares.T
-            errors[:, k] = np.hypot(its.errors(within)[:, k], np.sqrt(spread**2 @ sum_errors[:, k] ** 2))
+            one, sizes = its.values[:, k], its_errors[:, k]
+            squares = one**2 + sizes**2
+            spread = _spread(shares, squares)
+            values[:, k] = _with_sums(one, game.values[:, k], shares, spread)
+            if its.unlike[k] == 0.0 or np.isinf(sum_errors[:, k]).any():
+                errors[:, k] = np.inf
+                continue
+            # of what a group has more, a unit has more itself the larger it is taken for
+            more = spread @ (game.values[:, k] - shares.T @ one)
+            of_square = np.divide(more, squares, out=np.zeros_like(more), where=squares > 0.0)
+            within = np.eye(len(one)) - spread @ shares.T
+            of_units = its.sizes_of_errors((within * (1.0 + 2.0 * one * of_square)).T)[:, k]
+            of_noise = (within * of_square) ** 2 @ (3.0 * sizes**4)
+            errors[:, k] = np.sqrt(of_units**2 + of_noise + spread**2 @ sum_errors[:, k] ** 2)
     # within_s / q_s ∝ 1 / (r s q_s): Shapley's weights of sets over the law by which they were drawn
     fidelity, fidelity_errors = _fidelity(sets.f, none + sets.z @ values, sets.weights)
     sums = shares.T @ values

@@ -29,6 +29,7 @@ from limes._explainers.hierarchy import (
     coarse_facts,
     contributions_of,
     pair_facts,
+    with_random_answers,
 )
 from limes._explainers.options import SamplingOptions
 from limes._explainers.prompts import Prompt, PromptLevel
@@ -41,6 +42,8 @@ from limes._explanation.explanation import frozen_explanation
 from limes._explanation.fields import plain_fact
 from limes._explanation.view import LOG_PROBABILITY, SHAPLEY
 from limes._explanation.wording import count, number, shorten
+from limes._sampling.controls.control import evenly_spread
+from limes._sampling.least_squares import student_factors
 from limes._sampling.sampled import CALLS
 from limes._threads import LRUCache, in_words, one_blas_thread, progress_of
 from limes._warnings import RowWarning, sentence
@@ -60,6 +63,8 @@ _ALREADY = 0.5
 # A kept beginning gives the numbers that whole prompts give, but for this root of the network's rounding
 _SAME = 0.5
 _PARTS_SHOWN = 60
+# Prompts that a function is asked about again where all subsets are answered: it may write at random
+_ASKED_AGAIN = 16
 # Calls cost more than those of other models: this share of the largest contribution will do
 _ACCURACY = "5%"
 
@@ -142,6 +147,10 @@ class _Model(ABC):
 
     @abstractmethod
     def cost(self, prompt: Prompt, answer: Any, calls: int) -> Cost: ...
+
+    @abstractmethod
+    def checks_of(self, answer: Any) -> int:
+        """Calls that write an answer, or ask again whether answers repeat."""
 
 
 class PromptExplainer(Described):
@@ -278,7 +287,7 @@ class PromptExplainer(Described):
         prompt = self._checked(prompt)
         most = self._max_calls if max_calls is None else check_count("max_calls", max_calls)
         d = len(prompt.units)
-        return self._model.cost(prompt, answer, min(most, 2**d + _CHECKS))
+        return self._model.cost(prompt, answer, min(most, 2**d + _CHECKS + self._model.checks_of(answer)))
 
     def __call__(
         self, prompt: Prompt, answer: Any = None, *, by: str = "sentence", progress: bool = True
@@ -352,6 +361,10 @@ class PromptExplainer(Described):
             try:
                 with progress_of(shown=progress)(most, CALLS) as calls.on_progress:
                     account = self._account(prompt, calls, answers[1], most, is_function=spread == 0.0)
+                    if account.is_exact and spread == 0.0 and not game.is_checked:
+                        again = min(self._max_calls - tally.rows, _ASKED_AGAIN)
+                        spread, noise = _moved(caller, calls, d, again, options.retry)
+                        account = with_random_answers(account, noise) if spread else account
             except (ModelError, KeyboardInterrupt):
                 self._unfinished.put(key, (calls, answers))
                 raise
@@ -433,6 +446,25 @@ def _spread(caller: ModelCaller, ends: Floats, answers: Floats, retry: Retry | N
     each = [with_retries(caller, ends[i : i + 1], retry) for i in range(len(ends))]
     again = np.concatenate(each).reshape(answers.shape)
     return spread_of(answers, np.abs(answers - again))
+
+
+def _moved(
+    caller: ModelCaller, calls: Calls, d: int, count: int, retry: Retry | None
+) -> tuple[float, Floats]:
+    """By how much answers to sets moved when they were asked for again, and the variance of one, (k,)."""
+    z = (np.arange(1 << d)[:, None] >> np.arange(d) & 1).astype(np.float64)
+    if count < 1:
+        return 0.0, np.zeros(1)
+    some = z[evenly_spread(len(z), count)]
+    answers = calls(some)
+    again = [
+        with_retries(caller, some[i : i + calls.batch_size], retry)
+        for i in range(0, len(some), calls.batch_size)
+    ]
+    moved = np.concatenate(again).reshape(answers.shape) - answers
+    # two answers differ by twice the variance of one, of which few pairs say little
+    factor = student_factors(np.array(max(len(some), 1.0)))
+    return spread_of(answers, np.abs(moved)), factor**2 * (moved**2).mean(axis=0) / 2.0
 
 
 def _axes(whole: Floats) -> tuple[int, ...]:
@@ -575,6 +607,9 @@ class _Network(_Model):
             return ()
         return (sentence("input", "window", tokens=tokens, model=self.name, longest=longest),)
 
+    def checks_of(self, answer: Any) -> int:  # noqa: ARG002 - a network repeats its answers
+        return 0
+
     def cost(self, prompt: Prompt, answer: Any, calls: int) -> Cost:
         causal = self._causal
         none, whole = self._ends(prompt)
@@ -697,6 +732,9 @@ class _Numbers(_Model):
             )
         return answers
 
+    def checks_of(self, answer: Any) -> int:  # noqa: ARG002 - it scores its answer
+        return _ASKED_AGAIN
+
     def cost(self, prompt: Prompt, answer: Any, calls: int) -> Cost:  # noqa: ARG002 - it scores its answer
         characters = np.mean([len(str(one)) for one in _drawn_ends(prompt)])
         seconds = None if self.seconds_a_call is None else calls * self.seconds_a_call
@@ -709,6 +747,9 @@ class _Writer(_Numbers):
     def __init__(self, function: Callable[[list[Any]], Any], similarity: Similarity) -> None:
         super().__init__(function)
         self._similarity = similarity
+
+    def checks_of(self, answer: Any) -> int:
+        return super().checks_of(answer) + (answer is None)
 
     def game(self, prompt: Prompt, answer: Any, by: str) -> _Game:  # noqa: ARG002 - the answer is one
         if answer is None:

@@ -154,6 +154,11 @@ class EstimateOfSets:
 
     def errors(self, parts: Floats | None = None) -> Floats:
         """Errors (d, k) of values, or of sums of them, (g, k), by parts (d, g)."""
+        # answers that are all the same say nothing of one that is not
+        return np.where(self.unlike > 0.0, self.sizes_of_errors(parts), np.inf)
+
+    def sizes_of_errors(self, parts: Floats | None = None) -> Floats:
+        """The same, 0 where all answers are the same."""
         d = len(self.values)
         parts = np.eye(d) if parts is None else parts
         # the sum of all that g lacks is known, and not whose it is: of one unit a d-th of its square, in so

@@ -107,7 +107,7 @@ class SubsetCalls(NamedTuple):
         Of random answers a ``share`` of the calls, and a few at least, is for the empty set. Where sets are
         ``shared`` with coefficients, single features have a quarter of the calls at most.
         """
-        whole = 0 if is_function else min(_REPETITIONS, max(_LEAST_REPETITIONS, int(_REPEATED * calls)))
+        whole = 0 if is_function else repetitions_of(calls)
         none = 1 if is_function else max(whole, int(share * calls))
         ends = none + whole
         alone = 2 * d <= _SINGLE_SHARE * calls if shared else calls >= 2 * d + ends + least_calls(d)
@@ -181,6 +181,11 @@ class SampledAccount:
         values = (top - base) / d + drawn - drawn.mean(axis=0)
         spent = self.tally.rows if self.asks else 0
         return account_from(self.prediction, values, errors, alone, last, of_base, calls=spent)
+
+
+def repetitions_of(calls: int) -> int:
+    """How often a model that is no function is asked about all features."""
+    return min(_REPETITIONS, max(_LEAST_REPETITIONS, int(_REPEATED * calls)))
 
 
 def ends_of(ask: Predict, prediction: Floats, d: int, times: tuple[int, int]) -> tuple[Floats, Floats]:

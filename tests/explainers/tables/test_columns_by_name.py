@@ -285,7 +285,7 @@ def test_a_tuple_that_is_a_name_and_a_list_of_names_is_refused():
     with pytest.raises(AmbiguousNameError, match="pass a list"):
         limes.TabularExplainer(model, table, hold=("a", "b"), max_calls=64)
     for hold, expected in (([("a", "b")], [2]), (["a", "b"], [0, 1])):
-        its = limes.TabularExplainer(model, table, hold=hold, max_calls=64)(table.iloc[:1], progress=False)
+        its = limes.TabularExplainer(model, table, hold=hold, max_calls=256)(table.iloc[:1], progress=False)
         assert np.flatnonzero(its.coefficients.values[0] == 0).tolist() == expected
 
 
