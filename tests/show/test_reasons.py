@@ -4,9 +4,10 @@ import re
 from html import unescape
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_diabetes
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
 
 import limes
 from limes.exceptions import InputError
@@ -107,3 +108,22 @@ def test_an_order_that_noise_could_turn_is_marked():
 def test_wrong_options(options, message):
     with pytest.raises(InputError, match=message):
         of([1.0, 2.0]).reasons(**options)
+
+
+def test_a_missing_value_has_no_sentence_about_values():
+    """A letter said "No late payments." of a missing number."""
+    X = pd.DataFrame({"late": [0.0, 1.0, 2.0, np.nan] * 30, "debt": np.arange(120.0)})
+    model = HistGradientBoostingRegressor(max_iter=20, random_state=0).fit(
+        X, X["late"].isna() * 30.0 + X["debt"] / 10.0
+    )
+    e = limes.TabularExplainer(model, X)(X.iloc[[3]], progress=False)
+    pair, named = ("Late.", "No late payments."), ("Late: {value}.", "Not late: {value}.")
+
+    def late(entry):
+        (text,) = [text for text in e.reasons(2, {"late": entry}) if text.feature == "late"]
+        return str(text)
+
+    assert late(pair) not in pair
+    assert "missing" in late(pair)
+    assert late(named).endswith("missing.")
+    assert late((*pair, "We do not know your payments.")) == "We do not know your payments."

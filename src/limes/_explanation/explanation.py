@@ -457,7 +457,8 @@ class Explanation(Page):
             Number of sentences.
         catalogue : mapping
             Sentences by feature, which may contain ``{value}``, ``{condition}`` and ``{effect}``; or pairs of
-            them, where the feature raises the prediction, and where it lowers it.
+            them, where the feature raises the prediction, and where it lowers it; or three, the last where
+            its value is missing. Without it a missing value has a sentence that says so.
         row, output
             The row, by position or name; the output, the positive class of two unless given.
         sign : "both", "+" or "-"

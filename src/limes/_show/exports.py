@@ -25,7 +25,7 @@ from limes._explanation.view import (
     view_row,
     whose_surrogate,
 )
-from limes._explanation.wording import CONFIDENCE, estimate, number
+from limes._explanation.wording import CONFIDENCE, cell, estimate, number
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -336,6 +336,8 @@ def reasons(
 _SCALES = {"units": (0, ""), "percentage points": (2, " percentage points")}
 _FIELD = re.compile(r"\{([^{}]*)\}")
 _FIELDS = ("value", "condition", "effect")
+# Texts of an entry that has one for a missing value
+_WITH_MISSING = 3
 
 _SIGNS = {
     "both": lambda line: abs(line.value) > 0,  # one that is unknown is no reason
@@ -347,11 +349,11 @@ _SIGNS = {
 def _check_catalogue(catalogue: Catalogue) -> None:
     for name, entry in catalogue.items():
         texts = [entry] if isinstance(entry, str) else entry
-        is_pair = isinstance(texts, tuple | list) and len(texts) == 2
+        is_pair = isinstance(texts, tuple | list) and len(texts) in (2, _WITH_MISSING)
         if not (isinstance(entry, str) or is_pair) or not all(isinstance(text, str) for text in texts):
             raise InputError(
                 f"catalogue[{name!r}] is {entry!r}; pass a text, or a pair of texts: where it raises the "
-                "prediction, and where it lowers it"
+                "prediction, and where it lowers it; or a third, too, where it is missing"
             )
         unknown = [field for text in texts for field in _FIELD.findall(text) if field not in _FIELDS]
         if unknown:
@@ -374,16 +376,27 @@ def _effect(line: Line, scale: str, view: OutputView, written: str | None) -> st
 
 def _sentence(line: Line, title: str, catalogue: Catalogue, effect: str) -> str:
     entry = catalogue.get(line.feature)
-    if entry is None:
+    text = None if entry is None else _text_of(entry, line)
+    if text is None:
         verb = "raises" if line.value > 0 else "lowers"
         cause = line.condition if line.share is None else line.holds
         cause = f"each further unit of {line.feature}" if line.is_slope else cause
         return f"{cause} {verb} {title} by {effect}"
-    text = entry if isinstance(entry, str) else entry[0 if line.value > 0 else 1]
     condition = line.condition if line.share is None else line.holds
     fields = {"condition": condition, "value": line.data, "effect": effect}
     # in one go: a value may look like a field
     return _FIELD.sub(lambda field: fields[field[1]], text)
+
+
+def _text_of(entry: str | Sequence[str], line: Line) -> str | None:
+    """The text of a catalogue for a line; of a missing value the third, or one that has the value in it."""
+    text = entry if isinstance(entry, str) else entry[0 if line.value > 0 else 1]
+    if line.data != cell(None):
+        return text
+    if not isinstance(entry, str) and len(entry) == _WITH_MISSING:
+        return entry[2]
+    # a sentence about values is not true of one that is missing
+    return text if {"value", "condition"} & set(_FIELD.findall(text)) else None
 
 
 def _is_certain(lines: list[Line], place: int) -> bool:
