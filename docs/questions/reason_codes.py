@@ -13,7 +13,8 @@ to print has them above the account. It needs ``pip install '.[pandas]'`` from a
 # ----------
 #
 # Replace ``applicants``, ``model`` and ``catalogue`` by your table, your model and your sentences. A sentence may contain ``{value}``. A pair has one sentence for
-# a value that raises the score, and one for a value that lowers it; a column without an entry gets a plain sentence.
+# a value that raises the score, and one for a value that lowers it; a column without an entry gets a plain sentence. The sign chooses the sentence, and not the
+# value: write sentences that are true of every value, or have ``{value}`` in them. A third text is for a missing value.
 import numpy as np
 import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier

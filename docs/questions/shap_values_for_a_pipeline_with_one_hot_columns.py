@@ -55,8 +55,9 @@ print(explanation.contributions.values.round(2), explanation.contributions.base_
 # Dummies in the table itself
 # ---------------------------
 #
-# A table that ``pd.get_dummies`` has encoded has no pipeline to read. Each dummy would be drawn by itself, and a warning says so. ``groups=`` makes one column of
-# them again, and the number is that of the pipeline, but for another forest:
+# A table that ``pd.get_dummies`` has encoded has no pipeline to read. Each dummy would be drawn by itself. A warning names such columns, also where
+# ``drop_first=True`` left one out or values were missing, and the ``groups=`` that makes one column of them again. The number is that of the pipeline, but for
+# another forest:
 wide = pd.get_dummies(homes, columns=["district"], dtype=float)
 forest = RandomForestRegressor(50, min_samples_leaf=5, random_state=0).fit(wide, rent)
 groups = {"district": [name for name in wide if name.startswith("district_")]}

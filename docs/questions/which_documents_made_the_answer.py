@@ -79,7 +79,8 @@ sentences.plot.text()
 #   give the answer away, too.
 # - *Errors are large*: many sources and few calls. Raise ``max_calls=``: all 2ⁿ sets of n sources are exact, as of ten documents with ``max_calls=1100``. Or explain
 #   documents before sentences.
-# - *The numbers differ from call to call*: the service samples its answers. Errors contain that spread; ``temperature=0`` ends it.
+# - *The numbers differ from call to call*: the service samples its answers. Errors contain that spread, where up to 16 repeated prompts show it;
+#   ``temperature=0`` ends it.
 # - *The answer is one that you have*: ``explainer(prompt, "The keeper is Tomas.")`` explains it, with no answer written first.
 # - *Calls fail now and then*: ``retry=lambda error, attempt: 2.0**attempt if attempt < 5 else None``.
 #

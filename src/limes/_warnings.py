@@ -142,7 +142,9 @@ WARNINGS: Mapping[str, Kind] = {
         "",
         {
             "": "exactly one of {first} … {last} is 1 in every row of the background, and perturbed rows "
-            "have several or none: groups={option} makes them one column"
+            "have several or none: groups={option} makes them one column",
+            "part": "at most one of {first} … {last} is 1 in every row of the background, and perturbed rows "
+            "have several: groups={option} makes them one column",
         },
     ),
     "few rows": Kind(

@@ -472,3 +472,22 @@ def test_a_compiled_explainer_keeps_no_new_combination() -> None:
     assert [its.count for its in tuples] == before
     again = explain(X[20:]).values
     np.testing.assert_array_equal(again, numbers)
+
+
+@pytest.mark.parametrize(("drops", "misses"), [(False, False), (True, False), (False, True), (True, True)])
+def test_dummies_without_a_category_are_named(drops, misses):
+    """A dropped first category, or missing values, kept the usual dummies from being seen."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"rooms": rng.integers(1, 6, 400) * 1.0})
+    # two columns that are seldom 1, and by chance never together
+    table["has_pool"], table["has_cellar"] = np.arange(400) % 40 == 0, np.arange(400) % 40 == 1
+    table["home_district"] = rng.choice(["mill", "hill", "harbour"], 400)
+    if misses:
+        table.loc[::10, "home_district"] = None
+    encoded = pd.get_dummies(table, columns=["home_district"], drop_first=drops, dtype=float).astype(float)
+    model = LinearRegression().fit(encoded, encoded.sum(axis=1))
+    explanation = limes.TabularExplainer(model, encoded)(encoded.iloc[:1], progress=False)
+    (text,) = [text for text in explanation.warnings if "groups=" in text]
+    members = [name for name in encoded if name.startswith("home_district")]
+    assert text.startswith("at most one of" if drops or misses else "exactly one of")
+    assert f"groups={ {'home_district': members} }" in text

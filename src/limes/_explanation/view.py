@@ -753,6 +753,8 @@ def account_line(explanation: Explanation, account: Contributions) -> str:
     share = max(0.001, *(error_shares(values, its).max(initial=0.0) for its in (errors, of_base)))
     worst = " in the worst row" if n > 1 else ""
     accuracy_text = f"estimated to {percentage(share)} of the largest contribution{worst}"
+    if np.isinf(errors).all():
+        accuracy_text = "sampled"
     if not calls:
         return f"{accuracy_text}, from the model as it was read, no model calls"
     shared = 0 if explanation.shared_calls is None else int(explanation.shared_calls.max(initial=0))

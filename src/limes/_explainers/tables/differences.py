@@ -99,8 +99,8 @@ class OtherRows:
         bound, is_exact = model.bound, not (computed.errors.any() or computed.base_errors.any())
         data, before = model.table.originals(x), model.table.originals(other)
         reason = bound.reason
-        if is_exact and bound.asks:
-            reason = "all combinations of the columns that differ were asked about"
+        if is_exact:  # also where a background's rows would have to be sampled
+            reason = "all combinations of the columns that differ were asked about" if bound.asks else ""
         return frozen_explanation(
             contributions=Contributions.of_rows(
                 computed,

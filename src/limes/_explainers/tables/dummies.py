@@ -1,14 +1,15 @@
 """Columns that someone made of one column of categories: exactly one of them is 1 in every row.
 
 Drawn one by one, such columns make rows that cannot be: of two categories at once, or of none. As a group
-they are one column again.
+they are one column again. Where a category was dropped, or some values were missing, at most one is 1.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 
 import numpy as np
 
@@ -17,21 +18,27 @@ from limes._warnings import RowWarning
 
 # Signs that separate a column's name from a category
 _SEPARATORS = re.compile(r"[_=.:\s\[(-]+")
+# Rows with two of some columns that are expected by chance, and of which none occurs if at most one is ever 1
+_BY_CHANCE = 10.0
 # Most columns in a row of the table that are tried together without a common beginning of their names
 _MOST = 256
 
 
 @dataclass(frozen=True)
 class Dummies:
-    """Columns of which exactly one is 1 in every row."""
+    """Columns of which exactly one is 1 in every row, or at most one."""
 
     name: str  # what their names begin with; "" without a common beginning
     members: tuple[int, ...]
     categories: tuple[str, ...]  # what their names end with
+    is_whole: bool = True  # whether one is always 1
 
 
-def find_dummies(names: Sequence[str], matrix: Floats) -> list[Dummies]:
-    """The sets of dummies among columns (n, d), by the beginnings of their names, or else side by side."""
+def find_dummies(names: Sequence[str], matrix: Floats, *, with_parts: bool = False) -> list[Dummies]:
+    """The sets of dummies among columns (n, d), by the beginnings of their names, or else side by side.
+
+    ``with_parts`` also those that begin alike and of which at most one is 1.
+    """
     binary = np.flatnonzero(((matrix == 0.0) | (matrix == 1.0)).all(axis=0)).tolist()
     ones = {j: matrix[:, j] == 1.0 for j in binary}
     by_beginning = dict[str, list[int]]()
@@ -44,6 +51,11 @@ def find_dummies(names: Sequence[str], matrix: Floats) -> list[Dummies]:
         if sum(bool(ones[j].any()) for j in its) > 1 and _is_partition([ones[j] for j in its]):
             of_names.append(_named(beginning, its, names))
             named |= {*its}
+    for beginning in sorted(by_beginning, key=len) if with_parts else ():
+        its = [j for j in by_beginning[beginning] if j not in named and ones[j].any()]
+        if len(its) > 1 and _exclude_each_other([ones[j] for j in its]):
+            of_names.append(replace(_named(beginning, its, names), is_whole=False))
+            named |= {*its}
     unnamed = [j for j in binary if j not in named and ones[j].any()]
     others = [_named("", its, names) for its in _runs(unnamed, ones)]
     return sorted([*of_names, *others], key=lambda dummies: dummies.members)
@@ -52,13 +64,20 @@ def find_dummies(names: Sequence[str], matrix: Floats) -> list[Dummies]:
 def warnings_of_dummies(names: Sequence[str], matrix: Floats) -> tuple[RowWarning, ...]:
     """Warnings about dummies among columns (n, d) that stand alone: they name the group that these are."""
     return tuple(
-        RowWarning.of("dummies", first=its[0], last=its[-1], option={name: its})
-        for dummies in find_dummies(names, matrix)
+        RowWarning.of(
+            "dummies", "" if dummies.is_whole else "part", first=its[0], last=its[-1], option={name: its}
+        )
+        for dummies in find_dummies(names, matrix, with_parts=True)
         for name, its in [(dummies.name or "category", [names[j] for j in dummies.members])]
     )
 
 
 def _named(beginning: str, members: Sequence[int], names: Sequence[str]) -> Dummies:
+    first, last = (choose(names[j] for j in members) for choose in (min, max))
+    common = "".join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
+    # the longest beginning that all have: "marital_status" of "marital_status_single"
+    longest = max((common[: sign.start()] for sign in _SEPARATORS.finditer(common, 1)), key=len, default="")
+    beginning = longest if beginning else ""
     ends = (names[j][len(beginning) :].strip("_=.:-[]() ") or names[j] for j in members)
     return Dummies(beginning, tuple(members), tuple(ends))
 
@@ -66,6 +85,13 @@ def _named(beginning: str, members: Sequence[int], names: Sequence[str]) -> Dumm
 def _is_partition(ones: Sequence[Bools]) -> bool:
     """Whether exactly one of some flags (n,) is set everywhere."""
     return bool((np.sum(ones, axis=0) == 1).all())
+
+
+def _exclude_each_other(ones: Sequence[Bools]) -> bool:
+    """Whether two flags (n,) are never set together, which is not by chance."""
+    shares = np.array([its.mean() for its in ones])
+    pairs = (shares.sum() ** 2 - (shares**2).sum()) / 2.0
+    return bool((np.sum(ones, axis=0) <= 1).all()) and len(ones[0]) * pairs >= _BY_CHANCE
 
 
 def _runs(columns: Sequence[int], ones: dict[int, Bools]) -> list[list[int]]:

@@ -96,7 +96,7 @@ class TabularOptions:
 
     def __post_init__(self) -> None:
         if self.law is not None:
-            check_choice("law", self.law, TABLE_LAWS)
+            check_choice("law", self.law, (*TABLE_LAWS, "covers"))  # which is of trees alone, and not here
         check_choice("weights", self.weights, tuple(WEIGHTS))
         if self.missing and self.bins is None:
             raise InputError("missing= codes are cells of their columns, and bins=None has none: pass bins")
