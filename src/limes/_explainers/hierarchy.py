@@ -40,7 +40,7 @@ from limes._explanation.attribution import Contributions
 from limes._explanation.parts import TOGETHER
 from limes._explanation.view import SHAPLEY
 from limes._sampling.least_squares import Tolerance
-from limes._shapley.coalitions import exact_account, repetitions_of, with_noise
+from limes._shapley.coalitions import ends_of, exact_account, repetitions_of, with_noise
 from limes._shapley.exact import RowContributions
 from limes.designs._exchangeable import Coalitions, ExchangeableDesign
 from limes.exceptions import InputError
@@ -272,8 +272,7 @@ def account_of(
         )
     # one answer of a random model says little of their mean
     times = 1 if is_function else repetitions_of(calls)
-    nones = ask(np.zeros((times, pieces)))
-    wholes = whole[None] if is_function else ask(np.ones((times, pieces)))
+    nones, wholes = ends_of(ask, whole, pieces, (times, 0 if is_function else times))
     none, total = nones.mean(axis=0), wholes.mean(axis=0)
     shown, f = np.stack([np.zeros(pieces), np.ones(pieces)]), np.stack([none, total])
     calls -= 2 * times
@@ -509,7 +508,7 @@ def _account(units: Partition, sets: SetsOfUnits, game: _Game | None) -> LevelAc
             more = spread @ (game.values[:, k] - shares.T @ one)
             of_square = np.divide(more, squares, out=np.zeros_like(more), where=squares > 0.0)
             within = np.eye(len(one)) - spread @ shares.T
-            of_units = its.sizes_of_errors((within * (1.0 + 2.0 * one * of_square)).T)[:, k]
+            of_units = its.only(k).sizes_of_errors((within * (1.0 + 2.0 * one * of_square)).T)[:, 0]
             of_noise = (within * of_square) ** 2 @ (3.0 * sizes**4)
             errors[:, k] = np.sqrt(of_units**2 + of_noise + spread**2 @ sum_errors[:, k] ** 2)
     # within_s / q_s ∝ 1 / (r s q_s): Shapley's weights of sets over the law by which they were drawn

@@ -346,12 +346,13 @@ class PromptExplainer(Described):
             answers = with_retries(caller, ends, options.retry).reshape(2, -1)
             spread = 0.0 if game.is_checked else _spread(caller, ends, answers, options.retry)
             most = self._max_calls - tally.rows + len(ends)
-            calls = Calls(
+            make = partial(
+                Calls,
                 lambda z: caller(z).reshape(len(z), -1),
                 batch_size=self._model.batch_size or options.batch_size,
                 retry=options.retry,
-                is_function=spread == 0.0,
             )
+            calls = make(is_function=spread == 0.0)
             calls.keep(ends, answers)
             unfinished = self._unfinished.take(key)
             if unfinished is not None and answers_alike(unfinished[1], answers, spread):
@@ -363,7 +364,7 @@ class PromptExplainer(Described):
                     account = self._account(prompt, calls, answers[1], most, is_function=spread == 0.0)
                     if account.is_exact and spread == 0.0 and not game.is_checked:
                         again = min(self._max_calls - tally.rows, _ASKED_AGAIN)
-                        spread, noise = _moved(caller, calls, d, again, options.retry)
+                        spread, noise = _moved(calls, make(), d, again)
                         account = with_random_answers(account, noise) if spread else account
             except (ModelError, KeyboardInterrupt):
                 self._unfinished.put(key, (calls, answers))
@@ -448,22 +449,16 @@ def _spread(caller: ModelCaller, ends: Floats, answers: Floats, retry: Retry | N
     return spread_of(answers, np.abs(answers - again))
 
 
-def _moved(
-    caller: ModelCaller, calls: Calls, d: int, count: int, retry: Retry | None
-) -> tuple[float, Floats]:
-    """By how much answers to sets moved when they were asked for again, and the variance of one, (k,)."""
-    z = (np.arange(1 << d)[:, None] >> np.arange(d) & 1).astype(np.float64)
+def _moved(calls: Calls, again: Calls, d: int, count: int) -> tuple[float, Floats]:
+    """By how much answers to at most n sets moved when asked for ``again``, and the variance of one, (k,)."""
     if count < 1:
         return 0.0, np.zeros(1)
+    z = (np.arange(1 << d)[:, None] >> np.arange(d) & 1).astype(np.float64)
     some = z[evenly_spread(len(z), count)]
     answers = calls(some)
-    again = [
-        with_retries(caller, some[i : i + calls.batch_size], retry)
-        for i in range(0, len(some), calls.batch_size)
-    ]
-    moved = np.concatenate(again).reshape(answers.shape) - answers
+    moved = again(some) - answers
     # two answers differ by twice the variance of one, of which few pairs say little
-    factor = student_factors(np.array(max(len(some), 1.0)))
+    factor = student_factors(np.array(float(len(some))))
     return spread_of(answers, np.abs(moved)), factor**2 * (moved**2).mean(axis=0) / 2.0
 
 

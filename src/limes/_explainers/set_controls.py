@@ -124,6 +124,11 @@ def model_beside(
     return FittedModel(shares.T @ control.gamma, control.beside)
 
 
+def parts_of(n: int) -> int:
+    """Into how many parts n sets are divided, of which each is held out in turn."""
+    return _PARTS if n <= _FEW else _FEWER_PARTS
+
+
 def set_control(
     nodes: Floats,
     earlier: Floats,
@@ -138,7 +143,7 @@ def set_control(
 
     It also answers to rows ``beside``, without log odds. The ``other`` model is one more candidate.
     """
-    count = min(_PARTS if len(z) <= _FEW else _FEWER_PARTS, len(z))
+    count = min(parts_of(len(z)), len(z))
     part = np.arange(len(z)) % count
     kinds: dict[str, Callable[[_Training], _Fits]] = {
         "ridge": _ridges,

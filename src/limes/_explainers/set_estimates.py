@@ -29,7 +29,7 @@ variance of what it may lack beside, as far as ρ_j leaves that open: (1 - λ_j)
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -61,6 +61,8 @@ _ALIKE, _FEWEST_SHRUNK, _LEADING = 5, 8, 8
 # Sets a feature with which least squares are as accurate, and those by a process, which knows networks
 _SQUARES, _WITH_PROCESS = 8, 4
 
+# Fields of an estimate whose last axis is that of outputs
+_OF_OUTPUTS = ("values", "rest", "variance", "share", "missed", "unlike")
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -152,6 +154,12 @@ class EstimateOfSets:
         missed = total - gamma.sum(axis=0)
         return cls(values, pairs, influence, rest, variance, share, missed, unlike)
 
+    def only(self, k: int) -> EstimateOfSets:
+        """The estimate of one output."""
+        one = slice(k, k + 1)
+        numbers = {name: getattr(self, name)[..., one] for name in _OF_OUTPUTS}
+        return replace(self, pairs=self.pairs[one], **numbers)
+
     def errors(self, parts: Floats | None = None) -> Floats:
         """Errors (d, k) of values, or of sums of them, (g, k), by parts (d, g)."""
         # answers that are all the same say nothing of one that is not
@@ -183,7 +191,7 @@ class EstimateOfSets:
 
 @dataclass(frozen=True, eq=False)
 class FewSets:
-    """Contributions of d features from tens of sets z (n, d) with answers (n, k), by the estimate of units.
+    """Contributions of d features from few sets z (n, d) with answers (n, k), by the estimate of units.
 
     ``law`` (d + 1,) has the probabilities of the number of hidden features with which the sets were drawn.
     """

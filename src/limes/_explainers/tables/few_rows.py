@@ -31,7 +31,7 @@ import numpy as np
 
 from limes._arrays import DIFFERENCE_ROUNDING, Bools, Floats, Ints, are_complements
 from limes._explainers.budget import LEAST_ROWS
-from limes._explainers.set_controls import RATIOS, SHARES, convex, lasso, likeliest, ridge
+from limes._explainers.set_controls import RATIOS, SHARES, convex, lasso, likeliest, parts_of, ridge
 from limes._explainers.set_estimates import EstimateOfSets, drawn_sets, influence_of
 from limes._sampling.controls.control import evenly_spread
 from limes._sampling.least_squares import student_factors
@@ -62,8 +62,6 @@ _MOST_STATES = 512
 _FOR_BASE = 1 / 6
 # Such rows that show their variance
 _SEVERAL = 5
-# Parts of up to a number of rows, and of more
-_PARTS, _FEW, _FEWER_PARTS = 8, 300, 4
 # Columns whose functions are fitted, at most, and whose products are; and most products
 _COLUMNS, _LEADING, _PRODUCTS = 100, 6, 160
 # Rows that were answered before which models are fitted to, at most, and rows that all pairs are fitted to
@@ -148,6 +146,11 @@ class _Training:
         """The same without kinks."""
         return self.fitted[~self.functions.is_kink[self.fitted]]
 
+    @cached_property
+    def lassos(self) -> tuple[Floats, Floats]:
+        """LASSOs of these, also those that leading products are chosen by."""
+        return lasso(self.values[:, self.lines], self.answers)
+
     def sums(self, its: Ints, coef: Floats, level: Floats) -> _Fits:
         """Fits (a, p, k) of some functions."""
         whole = np.zeros((len(coef), self.values.shape[1], coef.shape[2]))
@@ -163,7 +166,7 @@ def _ridge_of_lines(its: _Training) -> _Fits:
 
 
 def _lasso_of_lines(its: _Training) -> _Fits:
-    return its.sums(its.lines, *lasso(its.values[:, its.lines], its.answers))
+    return its.sums(its.lines, *its.lassos)
 
 
 def _lasso_of_all(its: _Training) -> _Fits:
@@ -172,7 +175,7 @@ def _lasso_of_all(its: _Training) -> _Fits:
 
 def _lasso_of_products(its: _Training) -> _Fits:
     functions, x = its.functions, its.values[:, its.lines]
-    first, level = lasso(x, its.answers)
+    first, level = its.lassos
     column = functions.column[its.lines]
     parts = []
     for k in range(its.answers.shape[1]):
@@ -417,7 +420,7 @@ class _FewRows:
         values = np.concatenate(
             [functions(x, kept), functions(self._before[0], none), functions.at_row[None]]
         )
-        count = min(_PARTS if n <= _FEW else _FEWER_PARTS, sets)
+        count = min(parts_of(n), sets)
         part = np.concatenate([np.arange(sets), np.arange(n - sets)]) % count
         fits: list[list[_Fits]] = [[] for _ in _KINDS]
         process, by_process = _PairsOfColumns(functions, values), np.empty((n, f.shape[1]))
