@@ -266,6 +266,19 @@ def test_more_calls_are_never_too_few(columns):
         assert np.isfinite(explanation.coefficients.values).all()
 
 
+@pytest.mark.parametrize("most", [40, 64, 100])
+def test_few_calls_are_those_of_contributions(most):
+    """Coefficients have no finite error from half of so few calls, and have the least instead."""
+    model = Counted(curved)
+    explanation = limes.TabularExplainer(model, TABLE, max_calls=most)(TABLE[:1], progress=False)
+    assert np.isinf(explanation.coefficients.standard_errors).all()
+    assert int(explanation.calls[0]) <= 5  # the prediction, and the least that is estimated from
+    assert model.rows == explanation.model_calls + int(explanation.shared_calls.max())
+    assert most - 12 <= model.rows <= most
+    alone = limes.TabularExplainer(curved, TABLE, max_calls=most).contributions(TABLE[:1], progress=False)
+    assert explanation.contributions.calls[0] >= alone.contributions.calls[0] - 4
+
+
 def test_many_rows_share_a_pool_and_each_keeps_the_budget():
     for options in ({}, {"law": "joint"}, {"bins": None}, {"workers": 3}):
         workers = options.pop("workers", 1)

@@ -8,8 +8,9 @@ One input or one row asks for
 
 *Inputs* draw sets that serve both (``_shapley/coalitions.py``): nothing is split. *Tables* leave half of
 what checks do not take to contributions, which ask about other rows than a pool: the pool, or a row's own
-draws, has the other half, and contributions what is left; all of it where they alone are asked for. Where
-they are not wanted, the pool has it all. The split depends on options alone, so that a row's numbers do not
+draws, has the other half, and contributions what is left; all of it where they alone are asked for. Of few
+calls contributions have the first 128, since coefficients have no finite errors from the half. Where they
+are not wanted, the pool has it all. The split depends on options alone, so that a row's numbers do not
 depend on the rows beside it: no row rests on more than ``max_calls`` answers, shared or its own. Of few calls
 none is for asking once more.
 
@@ -35,6 +36,8 @@ from limes.models._identity import WITNESSES
 # that contributions have, and that a background's rows may have if these are all of them
 _AGAIN, _LEAST_AGAIN, _MOST_AGAIN = 1 / 16, 4, 256
 _RESERVED, _OCCURRING = 1 / 2, 3 / 4
+# Calls that contributions of a table's row have before coefficients have more than the fewest
+_FIRST = 128
 # Answers of which none is asked for once more; checks of a table's function
 _UNWITNESSED, _CHECKS = 16, 2 + CHECK_CALLS
 # Rows without which contributions have no variance: two sets of kept columns, and a row that keeps none
@@ -173,7 +176,7 @@ class TableBudget:
         """Calls that contributions have at least; 0 where they have too few, or are not wanted."""
         if self.options.contributions is False or self._rest < FEWEST + LEAST_ROWS:
             return 0
-        return int(_RESERVED * self._rest)
+        return max(int(_RESERVED * self._rest), min(_FIRST, self._rest - FEWEST))
 
     @property
     def samples(self) -> int:
