@@ -52,7 +52,7 @@ _NEAREST, _FAINTEST, _LEAST_SLOPE = 1e-3, 1e-6, 0.02
 _PENALTIES = np.geomspace(1e-4, 1e3, 29)
 _MOST_FITTED, _MOST_OF_PAIRS = 2048, 512
 # Variances of all products together as shares of that of all slopes, and of the noise
-RATIOS, _NOISES = (0.0, 0.05, 0.2, 1.0), np.geomspace(1e-4, 3.0, 10)
+_RATIOS, _NOISES = (0.0, 0.05, 0.2, 1.0), np.geomspace(1e-4, 3.0, 10)
 # Penalties of the LASSO as shares of the least that leaves nothing; steps; units whose products it has
 SHARES, _STEPS, _LEADING = np.geomspace(0.7, 3e-3, 12), 120, 10
 # Pairs in the result, which as many fits have as held-out parts would by more than chance
@@ -304,34 +304,55 @@ def _logistic(its: _Training, *, by_slope: bool = False) -> _Fits:
     return _Fits(gamma[None], np.asarray(expit(level + its.held @ coef))[None])
 
 
-class _AllPairs:
-    """The Gaussian process, whose variances the first part chooses for all."""
+class ProcessOfPairs:
+    """Gaussian processes of k outputs, with covariance single + ratio double, of columns and of their pairs.
+
+    The first answers choose ratio and noise of each output for all.
+    """
 
     def __init__(self) -> None:
-        self._chosen: list[tuple[float, float]] = []  # ratio and noise of each output
+        self._chosen: list[tuple[float, float]] = []
+
+    @property
+    def ratios(self) -> list[float]:
+        return [ratio for ratio, _ in self._chosen]
+
+    def fit(self, single: Floats, double: Floats, y: Floats) -> tuple[Floats, Floats]:
+        """Levels (k,), and weights (n, k) of rows with answers y (n, k) and covariances (n, n)."""
+        level = y.mean(axis=0)
+        ratios = sorted(set(self.ratios)) or _RATIOS
+        spectra = {ratio: np.linalg.eigh(single + ratio * double) for ratio in ratios}
+        if not self._chosen:
+            self._chosen = _likeliest(spectra, y - level)
+        weights = np.empty(y.shape)
+        for k, (ratio, noise) in enumerate(self._chosen):
+            sizes, axes = spectra[ratio]
+            weights[:, k] = axes @ ((axes.T @ (y - level)[:, k]) / (np.maximum(sizes, 0.0) + noise))
+        return level, weights
+
+    def answers(self, single: Floats, double: Floats, level: Floats, weights: Floats) -> Floats:
+        """Answers to other rows, (m, k), by their covariances (m, n)."""
+        each = [(single + ratio * double) @ its for ratio, its in zip(self.ratios, weights.T, strict=True)]
+        return np.asarray(level + np.stack(each, axis=1))
+
+
+class _AllPairs:
+    """The process of units and of their products."""
+
+    def __init__(self) -> None:
+        self._process = ProcessOfPairs()
 
     def __call__(self, its: _Training) -> _Fits:
         rows, answers = its.thinned(_MOST_OF_PAIRS)
-        level, scale = answers.mean(axis=0), np.trace(its.nodes.T @ its.nodes)
+        scale = np.trace(its.nodes.T @ its.nodes)
         # Σ_p (z · node_p)² is about 1
         x, held = ((2.0 * z - 1.0) @ its.nodes / np.sqrt(scale) for z in (rows, its.held))
         both = [_products(2.0 * z - 1.0, 2.0 * rows - 1.0) for z in (rows, its.held)]
         # the constant has the variance of all slopes
         linear = [z @ x.T + 1.0 for z in (x, held)]
-        centred = answers - level
-        spectra = {
-            ratio: np.linalg.eigh(linear[0] + ratio * both[0])
-            for ratio in (sorted({ratio for ratio, _ in self._chosen}) or RATIOS)
-        }
-        if not self._chosen:
-            self._chosen = likeliest(spectra, centred)
-        gamma, predicted = np.empty((len(its.nodes), len(level))), np.empty((len(held), len(level)))
-        for k, (ratio, noise) in enumerate(self._chosen):
-            sizes, axes = spectra[ratio]
-            dual = axes @ ((axes.T @ centred[:, k]) / (np.maximum(sizes, 0.0) + noise))
-            gamma[:, k] = 2.0 * its.nodes @ (x.T @ dual) / np.sqrt(scale)
-            predicted[:, k] = level[k] + (linear[1] + ratio * both[1]) @ dual
-        return _Fits(gamma[None], predicted[None])
+        level, weights = self._process.fit(linear[0], both[0], answers)
+        gamma = 2.0 * its.nodes @ (x.T @ weights) / np.sqrt(scale)
+        return _Fits(gamma[None], self._process.answers(linear[1], both[1], level, weights)[None])
 
 
 def _products(a: Floats, b: Floats) -> Floats:
@@ -340,7 +361,7 @@ def _products(a: Floats, b: Floats) -> Floats:
     return np.asarray(((a @ b.T) ** 2 - a**2 @ (b**2).T) / max(d * (d - 1), 1))
 
 
-def likeliest(spectra: Mapping[float, tuple[Floats, Floats]], y: Floats) -> list[tuple[float, float]]:
+def _likeliest(spectra: Mapping[float, tuple[Floats, Floats]], y: Floats) -> list[tuple[float, float]]:
     """The ratio and the noise of the largest likelihood, of each output y (n, k)."""
     best = [(np.inf, 0.0, 1.0)] * y.shape[1]
     for ratio, (sizes, axes) in spectra.items():

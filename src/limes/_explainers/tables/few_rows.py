@@ -31,7 +31,7 @@ import numpy as np
 
 from limes._arrays import DIFFERENCE_ROUNDING, Bools, Floats, Ints, are_complements
 from limes._explainers.budget import LEAST_ROWS
-from limes._explainers.set_controls import RATIOS, SHARES, convex, lasso, likeliest, parts_of, ridge
+from limes._explainers.set_controls import SHARES, ProcessOfPairs, convex, lasso, parts_of, ridge
 from limes._explainers.set_estimates import EstimateOfSets, drawn_sets, influence_of
 from limes._sampling.controls.control import evenly_spread
 from limes._sampling.least_squares import student_factors
@@ -250,11 +250,11 @@ def _coefs(fits: list[_Fits]) -> tuple[list[Floats], list[Floats]]:
 
 @dataclass(frozen=True, eq=False)
 class _PairsOfColumns:
-    """Gaussian processes with covariance 1 + Σ_j κ_j + ratio Σ_jl κ_j κ_l, κ_j of a column's functions."""
+    """The process with covariance 1 + Σ_j κ_j + ratio Σ_jl κ_j κ_l, κ_j of a column's functions."""
 
     functions: ColumnFunctions
     values: Floats  # (n, P)
-    chosen: list[tuple[float, float]] = field(default_factory=list)  # ratio and noise of each output
+    process: ProcessOfPairs = field(default_factory=ProcessOfPairs)
 
     @cached_property
     def _scale(self) -> Floats:
@@ -290,27 +290,16 @@ class _PairsOfColumns:
         """Answers to held rows (h, k), levels (k,), and weights (q, k), by answers f (n, k) to others."""
         single, double, *_ = self._kernels
         fitted = np.flatnonzero(~np.isin(self._some, held))
-        rows = self._some[fitted]
-        y, at, at_held = f[rows], np.ix_(rows, fitted), np.ix_(held, fitted)
-        level = y.mean(axis=0)
-        spectra = {
-            ratio: np.linalg.eigh(1.0 + single[at] + ratio * double[at])
-            for ratio in (sorted({ratio for ratio, _ in self.chosen}) or RATIOS)
-        }
-        if not self.chosen:
-            self.chosen.extend(likeliest(spectra, y - level))
-        weights, answers = np.zeros((self._some.size, level.size)), np.empty((held.size, level.size))
-        for k, (ratio, noise) in enumerate(self.chosen):
-            sizes, axes = spectra[ratio]
-            dual = axes @ ((axes.T @ (y - level)[:, k]) / (np.maximum(sizes, 0.0) + noise))
-            weights[fitted, k] = dual
-            answers[:, k] = level[k] + (1.0 + single[at_held] + ratio * double[at_held]) @ dual
+        rows, weights = self._some[fitted], np.zeros((self._some.size, f.shape[1]))
+        at, at_held = np.ix_(rows, fitted), np.ix_(held, fitted)
+        level, weights[fitted] = self.process.fit(1.0 + single[at], double[at], f[rows])
+        answers = self.process.answers(1.0 + single[at_held], double[at_held], level, weights[fitted])
         return answers, level, weights
 
     def game(self, output: int, level: float, weights: Floats) -> Game:
         """The game of weights (q,) of the rows that it is fitted to."""
         *_, unit, of_pairs = self._kernels
-        ratio = self.chosen[output][0] / of_pairs
+        ratio = self.process.ratios[output] / of_pairs
         at_row, drawn = self.functions.at_row[None], self.functions.drawn
         kept, beside = self._sums(at_row)[0][0], self._sums(drawn)
         base = level + (1.0 + beside[0] / unit + ratio * beside[1]) @ weights
