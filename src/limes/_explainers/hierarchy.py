@@ -55,6 +55,9 @@ _TOLD_APART = 0.1
 _SETS_A_GROUP, _LEAST_GROUPED, _ALL_GROUPED = 3, (0.2, 0.4), 1 / 2
 # Sets that are drawn before errors are looked at for the first time
 _FIRST_STAGE = 512
+# Errors fall with the root of the number of sets, and at most as much faster where models learn: they are not
+# looked at where they cannot be within a tolerance
+_FASTER = 2.0
 # Sets from which the R² of a read form follows
 _SIMULATED = 4096
 _TINY = np.finfo(np.float64).tiny
@@ -190,10 +193,10 @@ class LevelAccount(NamedTuple):
     # the strongest of each output, where sets of units were asked about
     pairs: tuple[tuple[Pair, ...], ...] = ()
 
-    def is_within(self, accuracy: Tolerance) -> bool:
-        """Whether errors of both levels are."""
+    def excess(self, accuracy: Tolerance) -> float:
+        """The largest error of both levels in units of the tolerance."""
         levels = ((self.values, self.errors), (self.of_groups, self.group_errors))
-        return all(accuracy.excess(values, errors) <= 1.0 for values, errors in levels)
+        return max(float(accuracy.excess(values, errors)) for values, errors in levels)
 
 
 def exact_levels(
@@ -276,37 +279,75 @@ def account_of(
     none, total = nones.mean(axis=0), wholes.mean(axis=0)
     shown, f = np.stack([np.zeros(pieces), np.ones(pieces)]), np.stack([none, total])
     calls -= 2 * times
-    each, most = int(calls * _LOOKING) // max(units.looks, 1), max(d, int(_UNITS_A_ROOT * np.sqrt(calls)))
-    for i in range(units.looks):
-        z = drawn_sets(rng, each, d, units.power)[0][:, units.of_pieces]
-        shown, f, calls = np.concatenate([shown, z]), np.concatenate([f, ask(z)]), calls - each
-        slopes, _ = _ridge(_unit_shares(shown, units) @ units.nodes, _steering(f))
-        units = units.refined(_sizes(units.nodes @ slopes), d + (most - d) // (units.looks - i))
-        d = len(units.shares)
+    units, shown, f = _halved(ask, units, shown, f, calls, rng)
+    calls, d = calls - (len(f) - 2), len(units.shares)
     earlier = _unit_shares(shown, units)
     spread = _spread_of_sizes(earlier.mean(axis=1), f, d) if units.looks else None
     ends = np.array([[0.0], [1.0]]) * np.ones(units.shares.shape[1])
     of_units, of_groups = SetsOfUnits.of_none(earlier, f), SetsOfUnits.of_none(ends, f[:2])
-    game, drawn = None, 0
-    for most in _stages(calls) if accuracy is not None and not units.looks else [calls]:
-        more = most - drawn
-        grouped, are_all = (
-            (0, False) if game is not None else _sets_of_groups(units, more, is_function=is_function)
-        )
-        z, weights = drawn_sets(rng, more - grouped, d, units.power, spread)
-        of_units, drawn = of_units.with_more(z, ask(z[:, units.of_pieces]), weights), most
-        if are_all:
-            game = _game_of_all(ask, units, none, total)
-        elif grouped:
-            z, weights = drawn_sets(rng, grouped, units.shares.shape[1], units.power)
-            of_groups = of_groups.with_more(z, ask(z[:, units.whole_groups]), weights)
-        by_sets = _Game.of(of_groups, units, of_units) if len(of_groups.z) else None
-        account = _account(units, of_units, by_sets if game is None else game)
+    sets = _Sets(ask, units, is_function, spread, of_units, of_groups)
+    stages = _stages(calls) if accuracy is not None and not units.looks else [calls]
+    look = stages[0]
+    for most in stages:
+        sets.draw(most, rng)
+        if most < look:
+            continue
+        account = sets.account()
         if not is_function:
             account = _with_noise(account, nones, wholes, whole)
-        if accuracy is not None and account.is_within(accuracy):
+        excess = 0.0 if accuracy is None else account.excess(accuracy)
+        if excess <= 1.0:
             break
+        look = int(min(most * (excess / _FASTER) ** 2, calls))
     return account
+
+
+@dataclass(eq=False)
+class _Sets:
+    """Sets of units, and of groups where these have their game, which are drawn in stages."""
+
+    ask: Predict
+    units: Partition
+    is_function: bool
+    spread: Floats | None
+    of_units: SetsOfUnits
+    of_groups: SetsOfUnits
+    every: _Game | None = None  # of all sets of groups
+    drawn: int = 0
+
+    def draw(self, most: int, rng: np.random.Generator) -> None:
+        """Ask about more sets, ``most`` in all."""
+        units, (d, groups) = self.units, self.units.shares.shape
+        more, self.drawn = most - self.drawn, most
+        grouped, are_all = 0, False
+        if self.every is None:
+            grouped, are_all = _sets_of_groups(units, more, is_function=self.is_function)
+        z, weights = drawn_sets(rng, more - grouped, d, units.power, self.spread)
+        self.of_units = self.of_units.with_more(z, self.ask(z[:, units.of_pieces]), weights)
+        if are_all:
+            self.every = _game_of_all(self.ask, units, *self.of_units.earlier_f[:2])
+        elif grouped:
+            z, weights = drawn_sets(rng, grouped, groups, units.power)
+            self.of_groups = self.of_groups.with_more(z, self.ask(z[:, units.whole_groups]), weights)
+
+    def account(self) -> LevelAccount:
+        by_sets = _Game.of(self.of_groups, self.units, self.of_units) if len(self.of_groups.z) else None
+        return _account(self.units, self.of_units, by_sets if self.every is None else self.every)
+
+
+def _halved(
+    ask: Predict, units: Partition, shown: Floats, f: Floats, calls: int, rng: np.random.Generator
+) -> tuple[Partition, Floats, Floats]:
+    """Units that are refined at each look, and pieces (n, m) with answers (n, k)."""
+    d, looks = len(units.shares), units.looks
+    each, most = int(calls * _LOOKING) // max(looks, 1), max(d, int(_UNITS_A_ROOT * np.sqrt(calls)))
+    for i in range(looks):
+        z = drawn_sets(rng, each, d, units.power)[0][:, units.of_pieces]
+        shown, f = np.concatenate([shown, z]), np.concatenate([f, ask(z)])
+        slopes, _ = _ridge(_unit_shares(shown, units) @ units.nodes, _steering(f))
+        units = units.refined(_sizes(units.nodes @ slopes), d + (most - d) // (looks - i))
+        d = len(units.shares)
+    return units, shown, f
 
 
 def _with_noise(account: LevelAccount, nones: Floats, wholes: Floats, whole: Floats) -> LevelAccount:

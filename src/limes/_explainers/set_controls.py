@@ -31,11 +31,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
 
-from limes._arrays import Floats, Ints, are_probabilities
+from limes._arrays import Floats, Ints, are_complements, are_probabilities
 from limes._expectations.linked_words import LinkedWordsExpectation
 from limes._expectations.moments import REFUSED
 from limes._sampling.controls.control import evenly_spread
@@ -48,13 +49,16 @@ _PARTS, _FEW, _FEWER_PARTS = 8, 300, 4
 # Probabilities nearer to 0 or 1 would decide an unweighted fit of log odds; in a weighted one those below
 # the second number are alike, and slopes are taken to be larger by the third
 _NEAREST, _FAINTEST, _LEAST_SLOPE = 1e-3, 1e-6, 0.02
-# Penalties of the ridge, of nodes between 0 and 1, and the most rows that models are fitted to
+# Penalties of the ridge, of nodes between 0 and 1, and the most rows that models are fitted to, that all
+# pairs are, and that their variances are chosen by
 _PENALTIES = np.geomspace(1e-4, 1e3, 29)
-_MOST_FITTED, _MOST_OF_PAIRS = 2048, 512
+_MOST_FITTED, _MOST_OF_PAIRS, _MOST_CHOOSING = 2048, 512, 256
 # Variances of all products together as shares of that of all slopes, and of the noise
 _RATIOS, _NOISES = (0.0, 0.05, 0.2, 1.0), np.geomspace(1e-4, 3.0, 10)
-# Penalties of the LASSO as shares of the least that leaves nothing; steps; units whose products it has
-SHARES, _STEPS, _LEADING = np.geomspace(0.7, 3e-3, 12), 120, 10
+# Penalties of the LASSO as shares of the least that leaves nothing; steps, of which every fifth is compared
+# with the one before: they end where none moves by more; units whose products it has
+SHARES, _STEPS, _LOOK, _STILL = np.geomspace(0.7, 3e-3, 12), 120, 5, 1e-7
+_LEADING = 10
 # Pairs in the result, which as many fits have as held-out parts would by more than chance
 _REPORTED, _STABLE = 5, 0.75
 # A model of other sets is taken alone if it leaves this share of the answers' squares at most
@@ -75,6 +79,12 @@ class SetControl(NamedTuple):
     rest: Floats  # answers less those of the g that does not know them, (n, k)
     pairs: tuple[tuple[Pair, ...], ...]  # the strongest of each output
     beside: Floats | None = None  # its answers to other rows, (m, k)
+
+    def with_complement(self) -> SetControl:
+        """The same of 1 - f and f, from g of f alone."""
+        gamma, rest = (np.concatenate([-its, its], axis=1) for its in (self.gamma, self.rest))
+        beside = None if self.beside is None else np.concatenate([1.0 - self.beside, self.beside], axis=1)
+        return SetControl(gamma, rest, (tuple((i, j, -c) for i, j, c in self.pairs[0]), *self.pairs), beside)
 
 
 class _Fits(NamedTuple):
@@ -97,6 +107,11 @@ class _Training:
     def thinned(self, most: int) -> tuple[Floats, Floats]:
         some = evenly_spread(len(self.rows), most)
         return self.rows[some], self.answers[some]
+
+    @cached_property
+    def spectrum(self) -> _Spectrum:
+        """The decomposition that ridges of all outputs rest on, and of their log odds."""
+        return _Spectrum.of(self.rows @ self.nodes)
 
     @cached_property
     def lassos(self) -> tuple[Floats, Floats]:
@@ -143,6 +158,10 @@ def set_control(
 
     It also answers to rows ``beside``, without log odds. The ``other`` model is one more candidate.
     """
+    if are_complements(np.concatenate([earlier_f, f])):
+        other = other and FittedModel(other.gamma[:, 1:], other.answers[:, 1:])
+        one = set_control(nodes, earlier, earlier_f[:, 1:], z, f[:, 1:], beside=beside, other=other)
+        return one.with_complement()
     count = min(parts_of(len(z)), len(z))
     part = np.arange(len(z)) % count
     kinds: dict[str, Callable[[_Training], _Fits]] = {
@@ -257,32 +276,54 @@ def ridge(x: Floats, y: Floats, weights: Floats | None = None) -> tuple[Floats, 
 
     ``weights`` (n,) are those of rows, 1 by default.
     """
-    some = evenly_spread(len(x), _MOST_FITTED)
-    x, y = x[some], y[some]
-    n, weights = len(x), np.ones(len(x)) if weights is None else weights[some]
-    center, level = (np.average(its, axis=0, weights=weights) for its in (x, y))
-    root = np.sqrt(weights)[:, None]
-    x, y = root * (x - center), root * (y - level)
-    # of the smaller of both products: several times faster than singular values of x
-    is_tall = n >= x.shape[1]
-    squares, axes = np.linalg.eigh(x.T @ x if is_tall else x @ x.T)
-    squares = np.maximum(squares, 0.0)
-    target = axes.T @ (x.T @ y if is_tall else y)
-    projected = target**2 if is_tall else squares[:, None] * target**2
-    total = np.maximum((y**2).sum(axis=0), _TINY)
-    scores = []
-    for penalty in _PENALTIES:
-        fit = (total - (projected / (squares + penalty)[:, None]).sum(axis=0)) / penalty
-        logs = np.log(squares + penalty).sum() + (n - squares.size) * np.log(penalty)
-        scores.append(n * np.log(np.maximum(fit, _TINY)) + logs)
-    penalties = _PENALTIES[np.argmin(scores, axis=0)]
-    coef = axes @ (target / (squares[:, None] + penalties))
-    coef = coef if is_tall else x.T @ coef
-    return coef, level - center @ coef
+    return _Spectrum.of(x, weights).ridge(y)
+
+
+@dataclass(frozen=True, eq=False)
+class _Spectrum:
+    """Rows x (n, p), thinned, weighted and centred, by the eigenvectors of the smaller product of them."""
+
+    some: slice | Ints
+    weights: Floats  # (n,)
+    center: Floats  # (p,)
+    x: Floats
+    squares: Floats
+    axes: Floats
+
+    @classmethod
+    def of(cls, x: Floats, weights: Floats | None = None) -> _Spectrum:
+        """The decomposition of rows x, by ``weights`` of rows, 1 by default."""
+        some = evenly_spread(len(x), _MOST_FITTED)
+        x = x[some]
+        weights = np.ones(len(x)) if weights is None else weights[some]
+        center = np.average(x, axis=0, weights=weights)
+        x = np.sqrt(weights)[:, None] * (x - center)
+        # several times faster than singular values of x
+        squares, axes = np.linalg.eigh(x.T @ x if len(x) >= x.shape[1] else x @ x.T)
+        return cls(some, weights, center, x, np.maximum(squares, 0.0), axes)
+
+    def ridge(self, y: Floats) -> tuple[Floats, Floats]:
+        x, axes, squares, n = self.x, self.axes, self.squares, len(self.x)
+        y = y[self.some]
+        level = np.average(y, axis=0, weights=self.weights)
+        y = np.sqrt(self.weights)[:, None] * (y - level)
+        is_tall = n >= x.shape[1]
+        target = axes.T @ (x.T @ y if is_tall else y)
+        projected = target**2 if is_tall else squares[:, None] * target**2
+        total = np.maximum((y**2).sum(axis=0), _TINY)
+        scores = []
+        for penalty in _PENALTIES:
+            fit = (total - (projected / (squares + penalty)[:, None]).sum(axis=0)) / penalty
+            logs = np.log(squares + penalty).sum() + (n - squares.size) * np.log(penalty)
+            scores.append(n * np.log(np.maximum(fit, _TINY)) + logs)
+        penalties = _PENALTIES[np.argmin(scores, axis=0)]
+        coef = axes @ (target / (squares[:, None] + penalties))
+        coef = coef if is_tall else x.T @ coef
+        return coef, level - self.center @ coef
 
 
 def _ridges(its: _Training) -> _Fits:
-    slopes, level = ridge(its.rows @ its.nodes, its.answers)
+    slopes, level = its.spectrum.ridge(its.answers)
     coef = its.nodes @ slopes
     return _Fits(coef[None], (level + its.held @ coef)[None])
 
@@ -290,14 +331,15 @@ def _ridges(its: _Training) -> _Fits:
 def _logistic(its: _Training, *, by_slope: bool = False) -> _Fits:
     from scipy.special import expit, logit
 
-    nearest, weights = _FAINTEST if by_slope else _NEAREST, None
+    nearest = _FAINTEST if by_slope else _NEAREST
     p = np.clip(its.answers, nearest, 1.0 - nearest)
     if by_slope:
         # of all outputs together: faint probabilities would decide the fit otherwise
         steep = p * (1.0 - p) + _LEAST_SLOPE
         weights = (steep / steep.max(axis=0)).mean(axis=1) ** 2
-        weights = weights / weights.max()
-    slopes, level = ridge(its.rows @ its.nodes, np.asarray(logit(p)), weights)
+        slopes, level = ridge(its.rows @ its.nodes, np.asarray(logit(p)), weights / weights.max())
+    else:
+        slopes, level = its.spectrum.ridge(np.asarray(logit(p)))
     coef = its.nodes @ slopes
     form = Linked(Linear(coef, level), "logistic")
     gamma = exact_account(LinkedWordsExpectation(form), form.predict, len(coef)).values[0]
@@ -320,14 +362,18 @@ class ProcessOfPairs:
     def fit(self, single: Floats, double: Floats, y: Floats) -> tuple[Floats, Floats]:
         """Levels (k,), and weights (n, k) of rows with answers y (n, k) and covariances (n, n)."""
         level = y.mean(axis=0)
-        ratios = sorted(set(self.ratios)) or _RATIOS
-        spectra = {ratio: np.linalg.eigh(single + ratio * double) for ratio in ratios}
         if not self._chosen:
-            self._chosen = _likeliest(spectra, y - level)
+            # of fewer rows, since decompositions of all would take most of the time
+            some = evenly_spread(len(y), _MOST_CHOOSING)
+            first, second = single[some, some], double[some, some]
+            spectra = {ratio: np.linalg.eigh(first + ratio * second) for ratio in _RATIOS}
+            self._chosen = _likeliest(spectra, (y - level)[some])
         weights = np.empty(y.shape)
-        for k, (ratio, noise) in enumerate(self._chosen):
-            sizes, axes = spectra[ratio]
-            weights[:, k] = axes @ ((axes.T @ (y - level)[:, k]) / (np.maximum(sizes, 0.0) + noise))
+        alike = sorted(range(len(self._chosen)), key=self._chosen.__getitem__)
+        for (ratio, noise), its in groupby(alike, self._chosen.__getitem__):
+            outputs = [*its]
+            covariance = single + ratio * double + noise * np.eye(len(y))
+            weights[:, outputs] = np.linalg.solve(covariance, (y - level)[:, outputs])
         return level, weights
 
     def answers(self, single: Floats, double: Floats, level: Floats, weights: Floats) -> Floats:
@@ -416,9 +462,12 @@ def lasso(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     step = 1.0 / _largest(gram)
     coef = ahead = np.zeros_like(target)
     threshold, momentum = step * penalties.ravel(), 1.0
-    for _ in range(_STEPS):
+    for i in range(_STEPS):
         moved = ahead - step * (gram @ ahead - target)
         new = np.sign(moved) * np.maximum(np.abs(moved) - threshold, 0.0)
+        if i % _LOOK == 0 and np.abs(new - coef).max() <= _STILL * np.abs(new).max(initial=0.0):
+            coef = new
+            break
         later = (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
         ahead = new + (momentum - 1.0) / later * (new - coef)
         coef, momentum = new, later
