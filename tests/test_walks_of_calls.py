@@ -26,7 +26,8 @@ MOST = {
     "contributions": (19, 18, 695),
     "forest": (28, 25, 1200),
     "text": (31, 36, 2040),
-    "pooled_row": (101, 55, 4850),
+    # with the trees that some processors' roundings choose as a control
+    "pooled_row": (101, 57, 4850),
     "drop_in": (35, 23, 1265),
 }
 

@@ -66,6 +66,8 @@ _PARTS = 4
 # Importance from which on a column is moved by itself; rows that all others do not change before they leave
 # the game, and share of the calls for finding them
 _IMPORTANT, _CONFIRMED, _FOR_UNUSED = 0.03, 16, 0.2
+# Rows that are looked at in one call at first, and the calls that following them takes, as a part of all
+_AT_ONCE, _FOLLOWED = 8, 4
 # Share of the calls that is left for a last look at columns that change nothing, and most of these calls
 _FOR_LAST_LOOK, _MOST_LAST_LOOK = 0.1, 80
 # Draws, where answers repeat, as a multiple of the calls
@@ -336,7 +338,7 @@ class _Sampled:
         kept = np.where(moves, ~start.kept, start.kept)
         to = np.where(kept, self.law.row, self.law.draw(self.rng, columns.size))
         moved = self._moved(start, to, kept, moves)
-        self.used |= set(columns[self._differ(moved, start)].tolist())
+        self.used |= set(columns[self._differ(moved, start.answers)].tolist())
 
     def _look(self, rows: _Draws, order: Ints, rest: Floats, enough: int, limit: int) -> None:
         """Move all columns that no answer showed to matter at once, in rows that were answered.
@@ -348,26 +350,28 @@ class _Sampled:
         fresh = fresh[[x.tobytes() not in self.looked for x in rows.x[fresh]]]
         outliers, others = fresh[np.argsort(-rest[fresh], kind="stable")], self.rng.permutation(fresh)
         places = list(dict.fromkeys(np.stack([outliers, others], axis=1).ravel().tolist()))
-        count, draws = 1, self._drawn_rows()
+        count, draws = _AT_ONCE, self._drawn_rows()
         while len(self.looked) < enough and places:
             columns = order[~np.isin(order, [*self.used])]
             # a change is followed to its column
-            room = limit - len(self.calls) - columns.size.bit_length()
+            steps = columns.size.bit_length()
+            room = limit - len(self.calls) - steps
             if not columns.size or room < 1:
                 break
             count = min(count, len(places), room, enough - len(self.looked))
             start = rows.take(np.array(places[:count]))
             kept = ~start.kept & self.law.varies
             to = np.where(kept, self.law.row, np.array([*islice(draws, count)]))
-            changed = self._differ(self._moved(start, to, kept, _mask(columns, kept.shape)), start)
+            changed = self._differ(self._moved(start, to, kept, _mask(columns, kept.shape)), start.answers)
             self.looked |= {x.tobytes() for x in start.x[~changed]}
             changing = np.flatnonzero(changed)
             if changing.size:
-                one = changing[:1]
-                self.used.add(self._mover(start.take(one), to[one], kept[one], columns))
-            # the rows are looked at again, without it
+                # several may lead to the same column
+                few = changing[: max(1, (limit - len(self.calls)) // (_FOLLOWED * steps))]
+                self.used |= set(self._movers(start.take(few), to[few], kept[few], columns).tolist())
+            # the rows are looked at again, without these
             places = [places[i] for i in changing] + places[count:]
-            count = 1 if changing.size else 2 * count
+            count = _AT_ONCE if changing.size else 2 * count
         of_used = np.isin(np.arange(self.law.row.size), [*self.used])
         self.columns = np.flatnonzero(of_used if len(self.looked) >= _CONFIRMED else self.law.varies)
 
@@ -375,17 +379,20 @@ class _Sampled:
         while True:
             yield from self.law.draw(self.rng, _MOST_LAST_LOOK)
 
-    def _mover(self, start: _Draws, to: Floats, kept: Bools, columns: Ints) -> int:
-        """A column that changes the answer of one row in which all ``columns`` do together, by halves."""
-        lower, upper, low = 0, columns.size, start
-        while upper - lower > 1:
-            middle = (lower + upper) // 2
-            moved = self._moved(start, to, kept, _mask(columns[:middle], kept.shape))
-            if self._differ(moved, low).any():
-                upper = middle
-            else:
-                lower, low = middle, moved
-        return int(columns[lower])
+    def _movers(self, start: _Draws, to: Floats, kept: Bools, columns: Ints) -> Ints:
+        """A column for each row that changes its answer, as all ``columns`` do together, by halves."""
+        place = np.full(self.law.row.size, columns.size)
+        place[columns] = np.arange(columns.size)
+        lower, upper = np.zeros(len(to), dtype=np.int64), np.full(len(to), columns.size)
+        low = start.answers.copy()
+        while (open_ := np.flatnonzero(upper - lower > 1)).size:
+            middle = (lower[open_] + upper[open_]) // 2
+            moved = self._moved(start.take(open_), to[open_], kept[open_], place < middle[:, None])
+            differs = self._differ(moved, low[open_])
+            upper[open_[differs]] = middle[differs]
+            same = open_[~differs]
+            lower[same], low[same] = middle[~differs], moved.answers[~differs]
+        return np.asarray(columns[lower])
 
     def _moved(self, start: _Draws, to: Floats, kept: Bools, moves: Bools) -> _Draws:
         """Rows in which columns are moved, and their answers."""
@@ -395,10 +402,10 @@ class _Sampled:
         self.trials.append(moved)
         return moved
 
-    def _differ(self, one: _Draws, other: _Draws) -> Bools:
+    def _differ(self, one: _Draws, other: Floats) -> Bools:
         answers = np.concatenate([both[0].answers for both in self.pairs])
         size = np.maximum(np.abs(answers).max(axis=0, initial=0.0), np.abs(self.prediction))
-        return np.asarray((np.abs(one.answers - other.answers) > DIFFERENCE_ROUNDING * size).any(axis=1))
+        return np.asarray((np.abs(one.answers - other) > DIFFERENCE_ROUNDING * size).any(axis=1))
 
     def _importance(self, rows: _Draws) -> tuple[Floats, Floats]:
         """How much columns in the game matter, (m,), and what they leave of rows, (n,)."""
