@@ -87,6 +87,10 @@ class SoftmaxExpectation(TabulatedExpectation["_Classes"]):
     def _kept(self, rows: KeptRows) -> _Classes:
         return _KeptClasses(self._drawn(rows), rows)
 
+    def _at_kept(self, rows: KeptRows) -> Moments:
+        # the bounds of errors follow from the same moments in tables of single rows: these are refused, too
+        return self._moments(self._kept(rows), rows.index, rows.features.variance)
+
     def _moments(self, tables: _Classes, index: Ints, variance: Floats) -> Moments:
         coef = self._form.coef
         assert coef is not None  # noqa: S101 - set by __post_init__
