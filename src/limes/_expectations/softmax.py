@@ -23,8 +23,10 @@ from limes._arrays import Floats, Ints, aligned
 from limes._expectations.moments import Moments
 from limes._expectations.tabulated import (
     TOLERANCE,
+    AtGrid,
     ColumnTables,
     ColumnTerm,
+    Grid,
     NodeGroup,
     NodeProducts,
     Numbers,
@@ -442,14 +444,16 @@ class _Rule:
         scales = np.reshape([log[law] for log, law in zip(self._logs, laws, strict=True)], laws.shape)
         shares = classes.t[:, rows] * np.exp(scales - means)[:, :, None]
 
-        def waves(some: Ints) -> list[Complexes]:
+        def waves(some: Ints) -> AtGrid:
             columns = zip(self._columns, classes.x, classes.laws, self._logs, strict=True)
-            return [
+            each = [
                 self._waves(column, slice(None), log[law[some]]).lines(x[some])
                 for column, x, law, log in columns
             ]
+            return AtGrid(*zip(*each, strict=True))
 
-        sums, changes = self._products.kept(waves, laws, point, shares, in_lines=True)
+        grid = Grid(self._nodes.first, self._nodes.second)
+        sums, changes = self._products.kept(waves, laws, point, shares, grid)
         size = np.exp(self._start + means.sum(axis=0))
         return sums[:, 0] * size, changes[:, :, 0] * size[:, None]
 
