@@ -24,6 +24,7 @@ void add_words(nanobind::module_& module);
 void add_subsets_to(nanobind::module_& module);
 void add_waves_to(nanobind::module_& module);
 void add_node_products_to(nanobind::module_& module);
+void add_kept_products_to(nanobind::module_& module);
 void add_exponentials_to(nanobind::module_& module);
 void add_switches(nanobind::module_& module);
 void add_pairwise(nanobind::module_& module);

@@ -27,6 +27,7 @@ NB_MODULE(_kernels, module) {
   limes::add_subsets_to(module);
   limes::add_waves_to(module);
   limes::add_node_products_to(module);
+  limes::add_kept_products_to(module);
   limes::add_exponentials_to(module);
   limes::add_switches(module);
   limes::add_pairwise(module);

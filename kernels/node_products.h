@@ -3,8 +3,6 @@
 // For every row, with the factors m_f and their changes c_fg at N nodes,
 //     sum_k = Re sum_n w_kn prod_f m_f[n],      change_fgk = Re sum_n w_kn c_fg[n] prod_{e != f} m_e[n]:
 // the products before each factor are stored, those after it are carried along. A block of nodes stays in the cache.
-// A factor that keeps a row's own numbers g with probability t is t g + (1 - t) m, and its change is g - m, both over one
-// scale of the row.
 // Real and imaginary parts are apart, and each loop does one thing, so that compilers vectorise it without another order
 // of additions; a block's terms are added up in halves.
 // node_products_avx2.cpp is this file once more, compiled for processors with AVX2.
@@ -18,15 +16,11 @@
 namespace limes {
 
 // One factor: means (patterns, 2, N) and changes (patterns, width, 2, N), real parts before imaginary ones, and the
-// pattern of each row. Or, in place of changes, numbers that are kept (points, 2, N), the point of each row, and
-// t / scale and (1 - t) / scale of each row.
+// pattern of each row.
 struct NodeFactor {
   const double *means, *changes;
   std::size_t width;
   const std::int64_t* pattern;
-  const double* kept = nullptr;
-  const std::int64_t* point = nullptr;
-  const double* shares = nullptr;
 };
 
 // Weights are (outputs, 2, N); sums are (rows, outputs), changes (rows, all widths, outputs).
@@ -48,8 +42,7 @@ class NodeProducts {
  public:
   explicit NodeProducts(const NodeTask& task)
       : t_(task), stride_(std::min(kBlock, task.nodes + kLanes)), before_(2 * (task.factors.size() + 1) * stride_),
-        mixed_(2 * task.factors.size() * stride_), after_(2 * stride_), product_(2 * stride_), weighted_(2 * stride_),
-        change_(2 * stride_) {}
+        after_(2 * stride_), product_(2 * stride_), weighted_(2 * stride_) {}
 
   void add() {
     std::size_t widths = 0;
@@ -85,7 +78,6 @@ class NodeProducts {
       before_[stride_ + i] = single ? first.imaginary[i] : 0.0;
     }
     for (std::size_t f = 0; f < factors; ++f) {
-      mix(block, row, f);
       multiply(count, before(f), mean(block, row, f), &before_[2 * (f + 1) * stride_]);
     }
     for (std::size_t k = 0; k < t_.outputs; ++k) sums[k] += total(count, weighted(block, before(factors), k, single));
@@ -107,35 +99,13 @@ class NodeProducts {
     }
   }
 
-  // The mean of a factor that keeps a row's numbers.
-  void mix(Block block, std::size_t row, std::size_t f) {
-    const NodeFactor& factor = t_.factors[f];
-    if (factor.kept == nullptr) return;
-    const Parts g = table(block, factor.kept, static_cast<std::size_t>(factor.point[row]));
-    const Parts m = table(block, factor.means, static_cast<std::size_t>(factor.pattern[row]));
-    const double keep = factor.shares[2 * row], draw = factor.shares[2 * row + 1];
-    double *__restrict real = &mixed_[2 * f * stride_], *__restrict imaginary = real + stride_;
-    for (std::size_t i = 0; i < block.count; ++i) real[i] = keep * g.real[i] + draw * m.real[i];
-    for (std::size_t i = 0; i < block.count; ++i) imaginary[i] = keep * g.imaginary[i] + draw * m.imaginary[i];
-  }
-
   Parts mean(Block block, std::size_t row, std::size_t f) const {
-    const NodeFactor& factor = t_.factors[f];
-    if (factor.kept != nullptr) return {&mixed_[2 * f * stride_], &mixed_[(2 * f + 1) * stride_]};
-    return table(block, factor.means, static_cast<std::size_t>(factor.pattern[row]));
+    return table(block, t_.factors[f].means, static_cast<std::size_t>(t_.factors[f].pattern[row]));
   }
 
-  Parts change(Block block, std::size_t row, std::size_t f, std::size_t place) {
+  Parts change(Block block, std::size_t row, std::size_t f, std::size_t place) const {
     const NodeFactor& factor = t_.factors[f];
-    const std::size_t pattern = static_cast<std::size_t>(factor.pattern[row]);
-    if (factor.kept == nullptr) return table(block, factor.changes, pattern * factor.width + place);
-    const Parts g = table(block, factor.kept, static_cast<std::size_t>(factor.point[row]));
-    const Parts m = table(block, factor.means, pattern);
-    const double whole = factor.shares[2 * row] + factor.shares[2 * row + 1];
-    double *__restrict real = change_.data(), *__restrict imaginary = real + stride_;
-    for (std::size_t i = 0; i < block.count; ++i) real[i] = whole * (g.real[i] - m.real[i]);
-    for (std::size_t i = 0; i < block.count; ++i) imaginary[i] = whole * (g.imaginary[i] - m.imaginary[i]);
-    return parts(change_);
+    return table(block, factor.changes, static_cast<std::size_t>(factor.pattern[row]) * factor.width + place);
   }
 
   // A block of one row of a table.
@@ -203,7 +173,7 @@ class NodeProducts {
   const NodeTask& t_;
   // between the real and the imaginary parts of a block
   const std::size_t stride_;
-  std::vector<double> before_, mixed_, after_, product_, weighted_, change_;
+  std::vector<double> before_, after_, product_, weighted_;
 };
 
 }  // namespace

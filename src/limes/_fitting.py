@@ -20,10 +20,10 @@ from limes._expectations.moments import (
     CutShort,
     Moments,
     SampleStatistics,
+    admitted,
     boxed,
     concatenate_moments,
     explain_rows,
-    refusals,
     stack_moments,
 )
 from limes._expectations.of_forms import exact_expectation
@@ -148,7 +148,7 @@ def fit_rows(
 def _refused(expectation: Any, rows: Rows) -> dict[int, str]:
     """Positions of rows that an exact expectation refuses, with the reasons."""
     distinct, place = rows.distinct
-    refused = refusals(np.arange(len(distinct)), lambda at: explain_rows(expectation, distinct.take(at)))
+    _, refused = admitted(np.arange(len(distinct)), lambda at: explain_rows(expectation, distinct.take(at)))
     return {i: refused[its] for i, its in enumerate(place.tolist()) if its in refused}
 
 

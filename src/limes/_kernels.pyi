@@ -309,15 +309,21 @@ def add_node_products(
     changes: Floats,
     /,
 ) -> None: ...
+
+# kept_products.cpp
 def add_kept_products(
     means: Sequence[Floats],
-    kept: Sequence[Floats],
+    along: Sequence[Floats],
+    across: Sequence[Floats],
     patterns: Ints,
-    points: Ints,
+    start: Ints,
+    first: Ints,
+    second: Ints,
     shares: Floats,
     weights: Floats,
     sums: Floats,
     changes: Floats,
+    only: str,
     /,
 ) -> None: ...
 

@@ -5,9 +5,10 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PowerTransformer
+from sklearn.preprocessing import PowerTransformer, StandardScaler
 from tests.oracle import EXACT
 
 import limes
@@ -115,6 +116,47 @@ def test_auto_raises_for_no_row(name):
     # what is computed when it is first read
     assert explanation.fidelity.shape == explanation.fidelity_errors.shape
     assert len(explanation[1].effects) == explanation[1].coefficients.values.size
+
+
+IRIS = load_iris()
+
+
+def classes_of_iris():
+    """Three classes so far apart that what a column does last to the first one keeps no nine digits."""
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=1e3, max_iter=3000))
+    return model.fit(IRIS.data, IRIS.target)
+
+
+def test_a_row_whose_account_is_refused_is_computed_once(monkeypatch):
+    from internals import KeptRows, SoftmaxExpectation
+
+    model, rows = classes_of_iris(), IRIS.data[[125, 70]]
+    explainer = limes.TabularExplainer(model, IRIS.data, max_calls=512, rng=0)
+    computed, tabulated = [], []
+    of, tabulate = KeptRows.of, SoftmaxExpectation._tabulate
+
+    def counted(family, x, cells, t):
+        computed.append(len(x))
+        return of(family, x, cells, t)
+
+    def counted_tables(self, columns):
+        tabulated.append(sum(column.size for column in columns))
+        return tabulate(self, columns)
+
+    monkeypatch.setattr(KeptRows, "of", counted)
+    monkeypatch.setattr(SoftmaxExpectation, "_tabulate", counted_tables)
+    account = explainer.contributions(rows[:1], progress=False).contributions
+    assert account.standard_errors.any()
+    total = account.base_values + account.values.sum(axis=1)
+    np.testing.assert_allclose(total, model.predict_proba(rows[:1]), rtol=1e-9, atol=1e-12)
+    assert computed == [1]
+    # tables of four cells a column, which all rows share, and none of the row's laws
+    assert tabulated == [16]
+    # among others it is refused with them, and alone
+    both = explainer.contributions(rows, progress=False).contributions
+    assert computed == [1, 2, 1, 1]
+    assert both.standard_errors.any(axis=(1, 2)).tolist() == [True, False]
+    np.testing.assert_array_equal(both.values[:1], account.values)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """Kernels of words, switches, searches, pools and exponentials against their definitions, entry for entry."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -286,57 +286,78 @@ def test_node_products_are_products(seed):
     close(changes, expected_changes)
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_kept_products_are_products(seed):
+@pytest.mark.parametrize("is_grid", [False, True])
+@pytest.mark.parametrize("seed", range(repeats(80, 12)))
+def test_kept_products_are_products(seed, is_grid):
     rng = np.random.default_rng(seed)
-    rows, nodes, outputs = rng.integers(1, 9), rng.choice([1, 7, 256, 600]), rng.integers(1, 4)
-    counts, points = rng.integers(1, 6, size=rng.integers(1, 5)), rng.integers(1, 4)
+    nodes, outputs, points = int(rng.choice([1, 7, 64, 150])), rng.integers(1, 4), rng.integers(1, 4)
+    counts = rng.integers(1, 6, size=rng.integers(1, 6))
+    each = rng.integers(0, 15, size=points)
+    start = np.append(0, np.cumsum(each))
 
     def numbers(*shape):
-        return rng.normal(size=shape) + 1j * rng.normal(size=shape)
+        return np.exp(0.3 * rng.normal(size=shape) + 1j * rng.normal(size=shape))
 
     def in_parts(values):
         return np.concatenate([values.real, values.imag], axis=-1)
 
-    means, kept = [numbers(count, nodes) for count in counts], [numbers(points, nodes) for _ in counts]
-    patterns = np.stack([rng.integers(count, size=rows) for count in counts])
-    at, weights = rng.integers(points, size=(counts.size, rows)), numbers(outputs, nodes)
-    shares = rng.random((counts.size, rows, 2))
-    sums, changes = rng.normal(size=(rows, outputs)), rng.normal(size=(rows, counts.size, outputs))
-    expected_sums, expected_changes = sums.copy(), changes.copy()
-    arrays = [in_parts(mean) for mean in means], [in_parts(each) for each in kept]
-    kernels.add_kept_products(*arrays, patterns, at, shares, in_parts(weights), sums, changes)
-    for i in range(rows):
-        g = np.array([each[at[f, i]] for f, each in enumerate(kept)])
-        m = np.array([each[patterns[f, i]] for f, each in enumerate(means)])
-        mixed = shares[:, i, :1] * g + shares[:, i, 1:] * m
-        expected_sums[i] += (weights * mixed.prod(axis=0)).sum(axis=1).real
-        for f in range(counts.size):
-            others = np.delete(mixed, f, axis=0).prod(axis=0) * shares[f, i].sum()
-            expected_changes[i, f] += (weights * others * (g[f] - m[f])).sum(axis=1).real
-    close(sums, expected_sums)
-    close(changes, expected_changes)
+    first, second = rng.integers(6, size=nodes), rng.integers(3, size=nodes)
+    means, weights = [numbers(count, nodes) for count in counts], numbers(outputs, nodes)
+    along, across = [numbers(points, 6) for _ in counts], [numbers(points, 3) for _ in counts if is_grid]
+    patterns = np.stack([rng.integers(count, size=points) for count in counts])
+    shares = rng.random((counts.size, start[-1], 2))
+    arrays = [[in_parts(each) for each in numbers] for numbers in (means, along, across)]
+    before = rng.normal(size=(start[-1], outputs)), rng.normal(size=(start[-1], counts.size, outputs))
+    expected_sums, expected_changes = (each.copy() for each in before)
+    for point, (begin, end) in enumerate(pairwise(start)):
+        g = np.array([each[point, first] for each in along])
+        g = g * np.array([each[point, second] for each in across]) if is_grid else g
+        m = np.array([each[patterns[f, point]] for f, each in enumerate(means)])
+        for i in range(begin, end):
+            mixed = shares[:, i, :1] * g + shares[:, i, 1:] * m
+            expected_sums[i] += (weights * mixed.prod(axis=0)).sum(axis=1).real
+            for f in range(counts.size):
+                others = np.delete(mixed, f, axis=0).prod(axis=0) * shares[f, i].sum()
+                expected_changes[i, f] += (weights * others * (g[f] - m[f])).sum(axis=1).real
+    by_set = {}
+    for only in kernels.instructions():
+        sums, changes = (each.copy() for each in before)
+        tables = *arrays, patterns, start, first, second, shares, in_parts(weights)
+        kernels.add_kept_products(*tables, sums, changes, only)
+        close(sums, expected_sums)
+        close(changes, expected_changes)
+        by_set[only] = sums.tobytes(), changes.tobytes()
+    assert len({*by_set.values()}) == 1
 
 
 def test_kept_products_refuse_what_does_not_fit():
-    table, patterns = np.ones((1, 4)), np.zeros((1, 3), dtype=np.int64)
-    numbers = [np.ones((1, 3, 2)), np.ones((1, 4)), np.zeros((3, 1)), np.zeros((3, 1, 1))]
-    fitting = [[table], [table], patterns, patterns, *numbers]
+    table, zeros = np.ones((1, 4)), np.zeros((1, 1), dtype=np.int64)
+    places = [zeros, np.array([0, 3]), np.array([0, 1]), np.array([0, 0])]
+    numbers = [np.ones((1, 3, 2)), np.ones((1, 4)), np.zeros((3, 1)), np.zeros((3, 1, 1)), ""]
+    fitting = [[table], [table], [table], *places, *numbers]
     kernels.add_kept_products(*fitting)
     wrong = [
         (0, [np.ones((1, 6))]),
-        (1, [np.ones((1, 6))]),
+        (0, []),
+        (1, [np.ones((2, 4))]),
         (1, []),
-        (2, np.ones((1, 3), dtype=np.int64)),
-        (3, np.ones((1, 3), dtype=np.int64)),
-        (3, np.zeros((2, 3), dtype=np.int64)),
-        (4, np.ones((1, 3, 1))),
-        (5, np.ones((2, 4))),
-        (6, np.zeros((2, 1))),
-        (7, np.zeros((3, 2, 1))),
+        (2, [table, table]),
+        (2, [np.ones((2, 4))]),
+        (3, np.ones((1, 1), dtype=np.int64)),
+        (3, np.zeros((2, 1), dtype=np.int64)),
+        (4, np.array([0, 2])),
+        (4, np.array([0, 4, 3])),
+        (5, np.array([0, 2])),
+        (5, np.array([0])),
+        (6, np.array([0, -1])),
+        (7, np.ones((1, 3, 1))),
+        (8, np.ones((2, 4))),
+        (9, np.zeros((2, 1))),
+        (10, np.zeros((3, 2, 1))),
+        (11, "none"),
     ]
     for place, array in wrong:
-        with pytest.raises(ValueError, match=r"must|no such pattern"):
+        with pytest.raises(ValueError, match=r"must|no such pattern|does not have"):
             kernels.add_kept_products(*fitting[:place], array, *fitting[place + 1 :])
 
 

@@ -22,8 +22,8 @@ from limes._expectations.moments import (
     REFUSED,
     CombinedExpectation,
     ProductExpectation,
+    admitted,
     explain_rows,
-    refusals,
 )
 from limes._expectations.softmax import SoftmaxExpectation
 from limes._fidelity.variance import CellEffects, cell_masses
@@ -504,18 +504,14 @@ class ExactSource(SampledSource):
         self._expectation, self._effects = expectation, effects
 
     def path(self, context: DiagnosticContext, bandwidths: Floats) -> list[Estimate]:
-        rows = np.arange(len(context.rows))
-        try:
-            return self._path(context, bandwidths, rows)
-        except REFUSED:
-            # the error bound of a quadrature depends on the row and the bandwidth
-            refused = refusals(rows, lambda some: self._path(context, bandwidths, some))
-        return [
-            self.path_of(context, i, bandwidths)
-            if i in refused
-            else self._path(context, bandwidths, rows[[i]])[0]
-            for i in rows.tolist()
-        ]
+        # the error bound of a quadrature depends on the row and the bandwidth
+        parts, refused = admitted(
+            np.arange(len(context.rows)), lambda some: self._path(context, bandwidths, some)
+        )
+        paths = {i: self.path_of(context, i, bandwidths) for i in refused}
+        for rows, estimates in parts:
+            paths |= zip(rows.tolist(), estimates, strict=True)
+        return [paths[i] for i in range(len(context.rows))]
 
     def _path(self, context: DiagnosticContext, bandwidths: Floats, rows: Ints) -> list[Estimate]:
         coef = [self._coef(context, bandwidth, rows) for bandwidth in bandwidths]

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import reduce
-from typing import Any, Literal, Protocol, Self, TypeAlias
+from typing import Any, Literal, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from limes._threads import Progress
 from limes.designs._marginals import Marginal, TupleCells
 from limes.designs._product import FeatureTable, ProductDesign, ProductFamily, Rows, rows_at_once
 from limes.exceptions import InputError, ModelError
+
+T = TypeVar("T")
 
 # Size of a cache of moments, in bytes, and of a dictionary's entry beside its key
 _CACHE_BYTES = 128 << 20
@@ -396,14 +398,22 @@ def _integrals(function: Function) -> int:
     return len(function(np.zeros(1)))
 
 
-def refusals(positions: Ints, compute: Callable[[Ints], object]) -> dict[int, str]:
-    """Return the positions at which ``compute`` raises, with the reasons; it raises if any of many does."""
-    try:
-        compute(positions)
-    except REFUSED as error:
-        if positions.size == 1:
-            return {int(positions[0]): str(error)}
-    else:
-        return {}
+def admitted(
+    positions: Ints, compute: Callable[[Ints], T], error: Exception | None = None
+) -> tuple[list[tuple[Ints, T]], dict[int, str]]:
+    """Return what ``compute`` gives, in parts of the positions, and why it refuses the others.
+
+    It refuses many if it refuses one. ``error`` is what it raised of all of them already.
+    """
+    if error is None:
+        try:
+            return ([(positions, compute(positions))] if positions.size else []), {}
+        except REFUSED as raised:
+            error = raised
+    if positions.size == 1:
+        return [], {int(positions[0]): str(error)}
     half = positions.size // 2
-    return refusals(positions[:half], compute) | refusals(positions[half:], compute)
+    (first, refused), (second, others) = (
+        admitted(part, compute) for part in (positions[:half], positions[half:])
+    )
+    return first + second, refused | others

@@ -23,8 +23,10 @@ from limes._arrays import Floats, Ints, aligned
 from limes._expectations.moments import Moments
 from limes._expectations.tabulated import (
     TOLERANCE,
+    AtGrid,
     ColumnTables,
     ColumnTerm,
+    Grid,
     NodeGroup,
     NodeProducts,
     Numbers,
@@ -36,7 +38,7 @@ from limes._expectations.tabulated import (
 )
 from limes._expectations.wide import WideColumns
 from limes._threads import LRUCache
-from limes.designs._column import RangedColumn
+from limes.designs._column import SMALLEST_MASS, RangedColumn
 from limes.designs._marginals import Atoms
 from limes.designs._product import KeptRows
 from limes.exceptions import ModelError
@@ -68,6 +70,8 @@ _KEPT_BYTES = 512 << 20
 _MOST_WORK, _MOST_NUMBERS = 1_000_000, 8_000_000
 # Complex numbers of a background's tables, 256 MB, and approximate number of nodes of a class
 _LARGEST, _USUAL_NODES = 16_000_000, 10_000
+# Means of columns, none below the least probability t, whose product is in float64's range
+_WITHIN_RANGE = int(-300 / np.log10(SMALLEST_MASS))
 # Complex numbers of a table of nodes and values
 _BLOCK = 4_000_000
 
@@ -86,6 +90,10 @@ class SoftmaxExpectation(TabulatedExpectation["_Classes"]):
 
     def _kept(self, rows: KeptRows) -> _Classes:
         return _KeptClasses(self._drawn(rows), rows)
+
+    def _at_kept(self, rows: KeptRows) -> Moments:
+        # the bounds of errors follow from the same moments in tables of single rows: these are refused, too
+        return self._moments(self._kept(rows), rows.index, rows.features.variance)
 
     def _moments(self, tables: _Classes, index: Ints, variance: Floats) -> Moments:
         coef = self._form.coef
@@ -133,6 +141,7 @@ def _position(exponent: Floats) -> int:
 # Where e_c - e_r is among the exponents, (3, 3)
 _DIFFERENCES = np.array([[_position(one - other) for other in np.eye(3)] for one in np.eye(3)])
 _AT_EDGES = np.array([_position(edge) for edge in _EDGES])
+_TILTED = np.unique(_DIFFERENCES)
 
 
 class _Grids(NamedTuple):
@@ -290,18 +299,14 @@ class _KeptClasses(_Classes):
         extents = np.maximum(drawn.extents[:, None], np.abs(kept[..., _AT_EDGES]))
         steepest = np.abs(_EDGES @ self.margins) + extents.sum(axis=0)
         self._steepest = steepest.max(axis=1)  # (U,)
-        # logs of E e^{θ·m_j}, (F, n, exponents), and (g - m) over it
-        self.levels, self.changes = mixed_logs(
-            kept, np.reshape([log[law] for (log, _), law in logs], shape), self.t, self.point
-        )
-
-    @property
-    def _mean(self) -> Floats:
-        """Logs of E e^{θ·m}, (n, exponents)."""
-        return np.asarray(_EXPONENTS @ self.margins + self.levels.sum(axis=0))
+        drawn_logs = np.reshape([log[law] for (log, _), law in logs], shape)
+        # logs of E e^{θ·m_j} for differences of margins, (F, n, differences)
+        self.levels, _ = mixed_logs(kept[..., _TILTED], drawn_logs[..., _TILTED], self.t, self.point)
+        sums, self._beyond = _sums_of_logs(kept, drawn_logs, self.t)
+        self._mean = _EXPONENTS @ self.margins + sums  # logs of E e^{θ·m}, (n, exponents)
 
     def _levels(self, index: Ints) -> Floats:  # noqa: ARG002 - all rows
-        return np.asarray(self._mean + np.log1p(np.abs(self.changes)).max(axis=0, initial=0.0))
+        return np.asarray(self._mean + self._beyond)
 
     def _grids(self, levels: Floats) -> _Grids:
         """The sums at each point, with P in steps, so that points share their nodes."""
@@ -324,6 +329,25 @@ class _KeptClasses(_Classes):
         contrast = np.zeros((rows.size, index.shape[1]))
         contrast[:, [column.place for column in self.columns]] = changes
         return mean, contrast
+
+
+def _sums_of_logs(kept: Floats, drawn: Floats, t: Floats) -> tuple[Floats, Floats]:
+    """Sums over columns of the logs of `mixed_logs`, and logs of 1 + the largest change, (n, E) each."""
+    (columns, points, exponents), n = kept.shape, t.shape[1]
+    top = np.maximum(kept, drawn)
+    each = n // points
+    sums = np.repeat(top.sum(axis=0), each, axis=0)
+    kept, drawn, t = np.exp(kept - top), np.exp(drawn - top), t.reshape(columns, points, each, 2)
+    # one column after the other, in arrays that stay in a cache
+    largest, product = np.zeros((points, each, exponents)), np.ones((points, each, exponents))
+    for j in range(columns):
+        mean = t[j, :, :, :1] * kept[j, :, None] + t[j, :, :, 1:] * drawn[j, :, None]
+        np.maximum(largest, np.abs(kept[j] - drawn[j])[:, None] / mean, out=largest)
+        product *= mean
+        if j % _WITHIN_RANGE == _WITHIN_RANGE - 1 or j == columns - 1:
+            sums += np.log(product).reshape(n, exponents)
+            product[:] = 1.0
+    return sums, np.log1p(largest).reshape(n, exponents)
 
 
 def _logs_of(means: Complexes, contrasts: Complexes, offsets: Floats) -> tuple[Floats, Floats]:
@@ -434,18 +458,20 @@ class _Rule:
         """The same of rows whose values may be kept, (n,) and (n, F)."""
         point = classes.point[rows]
         laws = np.reshape([law[point] for law in classes.laws], (len(self._logs), rows.size))
-        means = classes.levels[:, rows, self._tilt]
+        means = classes.levels[:, rows, np.searchsorted(_TILTED, self._tilt)]
         scales = np.reshape([log[law] for log, law in zip(self._logs, laws, strict=True)], laws.shape)
         shares = classes.t[:, rows] * np.exp(scales - means)[:, :, None]
 
-        def waves(some: Ints) -> list[Complexes]:
+        def waves(some: Ints) -> AtGrid:
             columns = zip(self._columns, classes.x, classes.laws, self._logs, strict=True)
-            return [
+            each = [
                 self._waves(column, slice(None), log[law[some]]).lines(x[some])
                 for column, x, law, log in columns
             ]
+            return AtGrid(*zip(*each, strict=True))
 
-        sums, changes = self._products.kept(waves, laws, point, shares, in_lines=True)
+        grid = Grid(self._nodes.first, self._nodes.second)
+        sums, changes = self._products.kept(waves, laws, point, shares, grid)
         size = np.exp(self._start + means.sum(axis=0))
         return sums[:, 0] * size, changes[:, :, 0] * size[:, None]
 

@@ -214,10 +214,10 @@ class PlaneWaves:
         along, across = self._factors(x, *self.exponents)
         return np.asarray(along[self.first] * across[self.second])
 
-    def lines(self, x: Floats) -> Complexes:
-        """The same, a line for each x: (n, N)."""
-        along, across = (np.ascontiguousarray(factor.T) for factor in self._factors(x, *self.exponents))
-        return np.asarray(np.take(along, self.first, axis=1) * np.take(across, self.second, axis=1))
+    def lines(self, x: Floats) -> tuple[Complexes, Complexes]:
+        """Their factors along and across the grid, a line for each x: (n, K₁) and (n, K₂)."""
+        along, across = self._factors(x, *self.exponents)
+        return along.T, across.T
 
     def integrate(self, density: Density) -> Complexes:
         """Integrate against P measures -> (N, P): the grid is a product of two matrices."""
@@ -392,6 +392,20 @@ class Tables(Protocol):
     def at(self, index: Ints) -> tuple[Ints, Numbers]: ...
 
 
+class Grid(NamedTuple):
+    """Positions of nodes (N,) along and across a grid."""
+
+    first: Ints
+    second: Ints
+
+
+class AtGrid(NamedTuple):
+    """Numbers of each column along (U, K) and across (U, L) a grid, which are multiplied at the nodes."""
+
+    along: Sequence[Complexes]
+    across: Sequence[Complexes]
+
+
 class NodeProducts:
     """Re Σ_n W_n ∏_j mean_j(n), and its contrasts, for k outputs with weights W (k, N)."""
 
@@ -429,40 +443,55 @@ class NodeProducts:
 
     def kept(
         self,
-        waves: Callable[[Ints], Sequence[Complexes] | Complexes],
+        waves: Callable[[Ints], Sequence[Complexes] | Complexes | AtGrid],
         laws: Ints,
         points: Ints,
         shares: Floats,
-        *,
-        in_lines: bool = False,
+        grid: Grid | None = None,
     ) -> tuple[Floats, Floats]:
         """The same where columns keep a point's value with probability t, (n, k) and (n, F, k).
 
         Column j is t g_j + (1 - t) m_j with means m, and its contrast g_j - m_j, all over a scale of the row.
-        ``waves`` gives g (U, N) of each column at some points, or all of them in one array; ``in_lines`` if
-        it multiplies numbers of one point with each other alone. ``points`` (n,) and ``laws`` (F, n) are each
-        row's, and ``shares`` (F, n, 2) are t and 1 - t over the scales. All tables are of single columns.
+        ``waves`` gives g (U, N) of each column at some points, or all of them in one array; of the nodes of a
+        ``grid`` both factors of each column. ``points`` (n,), in order, and ``laws`` (F, n) are each row's,
+        and ``shares`` (F, n, 2) are t and 1 - t over the scales. All tables are of single columns.
         """
         n, (outputs, nodes) = points.size, self._weights.shape
         mean, changes = np.zeros((n, outputs)), np.zeros((n, len(laws), outputs))
         if not self._tables:
             return mean + self._weights[:, : nodes // 2].sum(axis=1), changes
-        means = self._means
-        distinct, step = np.unique(points), max(1, _NUMBERS // (len(laws) * nodes))
-        for start in range(0, distinct.size, step):
-            some = distinct[start : start + step]
-            rows = np.flatnonzero((some[0] <= points) & (points <= some[-1]))
-            place = np.broadcast_to(np.searchsorted(some, points[rows]), (len(laws), rows.size))
-            which, at = np.ascontiguousarray(laws[:, rows]), np.ascontiguousarray(place)
-            share = np.ascontiguousarray(shares[:, rows])
+        each = np.arange(nodes // 2)
+        first, second = (each, each) if grid is None else grid
+        held = nodes if grid is None else 2 * int(first.max() + second.max() + 2)
+        distinct, starts = np.unique(points, return_index=True)
+        starts, step = np.append(starts, n), max(1, _NUMBERS // (len(laws) * held))
+        for at in range(0, distinct.size, step):
+            some, start = distinct[at : at + step], starts[at : at + step + 1]
+            rows = slice(start[0], start[-1])
             # numpy rounds products of complex numbers otherwise where there is one in a line
-            its = waves(some.repeat(2) if some.size == 1 and not in_lines else some)
-            if isinstance(its, np.ndarray):
-                numbers = [*in_parts(its[:, : some.size])]
+            its = waves(some.repeat(2) if some.size == 1 and grid is None else some)
+            across = list[Floats]()
+            if isinstance(its, AtGrid):
+                along, across = ([in_parts(g) for g in factor] for factor in its)
+            elif isinstance(its, np.ndarray):
+                along = [*in_parts(its[:, : some.size])]
             else:
-                numbers = [in_parts(g[: some.size]) for g in its]
-            added, changed = np.zeros((rows.size, outputs)), np.zeros((rows.size, *changes.shape[1:]))
-            add_kept_products(means, numbers, which, at, share, self._weights, added, changed)
+                along = [in_parts(g[: some.size]) for g in its]
+            added, changed = np.zeros((start[-1] - start[0], outputs)), np.zeros(changes[rows].shape)
+            add_kept_products(
+                self._means,
+                along,
+                across,
+                np.ascontiguousarray(laws[:, start[:-1]]),
+                start - start[0],
+                first,
+                second,
+                np.ascontiguousarray(shares[:, rows]),
+                self._weights,
+                added,
+                changed,
+                "",
+            )
             mean[rows], changes[rows] = added, changed
         return mean, changes
 
@@ -551,6 +580,8 @@ class TabulatedExpectation(ProductExpectation, Generic[Store]):
             return by(self._kept(rows))
         except ModelError:
             if len(rows) == len(rows.alone[0].t):
+                if self._seconds_of_20 is None:
+                    raise  # these tables were made
                 return by(self._tabulate(rows.alone))
         # one row's fault does not change another's bits
         return concatenate_moments([self._at_kept(row) for row in rows.single])

@@ -554,8 +554,9 @@ class TabularExplainer(Described):
         none, is_joint = np.zeros(len(rows), dtype=np.int64), model.law is not model.family
         quiet = progress_of(shown=False)
         fitted = cache(partial(model.explain, rows, predictions, progress=quiet))
+        make: Any = partial(model.fits, rows, predictions, fitted)
         fit = Fit.of(
-            partial(model.fits, rows, predictions, fitted),
+            make,
             (*rows.x.shape, *predictions.shape[1:]),
             lambda: fitted().coefficients(none),
             is_read=True,
@@ -566,8 +567,13 @@ class TabularExplainer(Described):
             bound, family = model.bound, (model.family if is_joint else model.account)
             computed = exact_account(bound.expectation, bound.form, family, rows.x, rows.cells)
             contributions = Contributions.of_rows(computed, outputs=outputs)
-        except REFUSED:  # of some rows, which are walked to, or refused with their reason
-            fit = replace(fit, accuracy=self._options.sampling.sampling.accuracy)
+        except REFUSED as error:  # of some rows, which are walked to, or refused with their reason
+            refusal: Any = error.with_traceback(None)
+            fit = replace(
+                fit,
+                make=cache(lambda: replace(make(), refusal=refusal)),
+                accuracy=self._options.sampling.sampling.accuracy,
+            )
             contributions = fit.contributions()
         return frozen_explanation(
             contributions=contributions,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes._expectations.moments import REFUSED, refusals
+from limes._expectations.moments import REFUSED, admitted
 from limes._explanation.fit import WithinGroup
 from limes._shapley.exact import RowContributions
 from limes._shapley.pairs import beside_diagonal
@@ -34,6 +34,8 @@ class Accounts(ABC):
     x: Floats  # (n, d)
     predictions: Floats  # (n, ...)
     groups: Mapping[int, GroupColumn]  # columns that are groups, by their positions
+    # what the exact contributions of all rows together raised, if they were computed already
+    refusal: Exception | None
     # contributions and pairs of single rows by calls of the model, which are not repeated
     _walked: dict[int, RowContributions]
     _paired: dict[int, SampledPairs]
@@ -71,17 +73,17 @@ class Accounts(ABC):
     def contributions(self, rows: Sequence[int], *, is_current: bool = False) -> RowContributions:
         missing = np.array([row for row in dict.fromkeys(rows) if row not in self._walked], dtype=np.int64)
         read = missing if self.has_exact else missing[:0]
-        exact, parts = read, list[RowContributions]()
-        try:
-            parts += [self._exact_contributions(read)] if read.size else []
-        except REFUSED:
-            refused = refusals(read, self._exact_contributions)
-            if self.walks is None:
-                # method="exact" gives no estimates
-                raise
-            exact = np.setdiff1d(read, [*refused])
-            parts += [self._exact_contributions(exact)] if exact.size else []
-        if parts and exact.size == len(rows):
+        error = self.refusal if read.size == len(self.x) else None
+        if self.walks is None and error is not None:
+            # method="exact" gives no estimates
+            raise error
+        if self.walks is None:
+            computed = [(read, self._exact_contributions(read))] if read.size else []
+        else:
+            computed, _ = admitted(read, self._exact_contributions, error)
+        exact = np.concatenate([read[:0], *(at for at, _ in computed)])
+        parts = [part for _, part in computed]
+        if len(parts) == 1 and exact.size == len(rows):
             return parts[0]  # no row was walked, or is asked for twice
         pending = np.setdiff1d(missing, exact)
         for row, others in zip(pending.tolist(), self._others(pending), strict=True):
@@ -98,24 +100,23 @@ class Accounts(ABC):
 
     def halved_pairs(self, rows: Sequence[int]) -> tuple[Floats, Floats]:
         """Exact ones, and estimates at rows that are refused, or of all rows where none is exact."""
-        at, missing = np.asarray(rows, dtype=np.int64), [*dict.fromkeys(rows)]
-        if self.has_exact:
-            try:
-                halves = beside_diagonal(self._exact_indices(at))
-            except REFUSED:
-                if self.walks is None:
-                    raise
-                missing = [*refusals(np.unique(at), self._exact_indices)]
-            else:
-                return halves, np.zeros_like(halves)
-        if self.walks is None:
+        at = np.asarray(rows, dtype=np.int64)
+        distinct, parts = np.unique(at), list[tuple[Ints, Floats]]()
+        if self.has_exact and self.walks is None:
+            parts = [(distinct, self._exact_indices(distinct))]
+        elif self.has_exact:
+            parts, _ = admitted(distinct, self._exact_indices)
+        elif self.walks is None:
             raise InputError(NO_PAIRS)
         outputs = self.predictions.reshape(len(self.predictions), -1).shape[1]
         halves, errors = np.zeros((2, len(at), *2 * (self.x.shape[1],), outputs))
-        exact = ~np.isin(at, missing)
-        if exact.any():
-            halves[exact] = beside_diagonal(self._exact_indices(at[exact]))
+        exact = np.zeros(len(at), dtype=np.bool_)
+        for read, indices in parts:
+            its = np.isin(at, read)
+            halves[its] = beside_diagonal(indices)[np.searchsorted(read, at[its])]
+            exact |= its
         for i in np.flatnonzero(~exact).tolist():
+            assert self.walks is not None  # noqa: S101 - without walks all were read
             row = int(at[i])
             if row not in self._paired:
                 sampler = PairSampler(self.walks)

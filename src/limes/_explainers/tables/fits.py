@@ -328,6 +328,7 @@ class TableFits(Accounts):
     spent: Ints  # calls that each row rests on already, where one bound is set for all
     rests_on_pool: bool = True  # whether coefficients are asked for, too
     groups: Mapping[int, GroupColumn] = field(default_factory=dict)
+    refusal: Exception | None = None
     _walked: dict[int, RowContributions] = field(default_factory=dict, init=False)
     _paired: dict[int, SampledPairs] = field(default_factory=dict, init=False)
     _fidelities: dict[int, FitNumbers] = field(default_factory=dict, init=False)

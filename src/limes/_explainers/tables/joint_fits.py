@@ -65,6 +65,7 @@ class JointFits(Accounts):
     walks: PermutationSampler | None
     spent: Ints  # calls that each row rests on already, where one bound is set for all
     groups: Mapping[int, GroupColumn]  # columns that are groups, by their positions
+    refusal: Exception | None = None
     _walked: dict[int, RowContributions] = field(default_factory=dict, init=False)
     _paired: dict[int, SampledPairs] = field(default_factory=dict, init=False)
     _effects: LRUCache[bytes, JointEffects] = field(
