@@ -443,7 +443,7 @@ class Explanation(Page):
         k: int = 4,
         catalogue: Mapping[str, Any] | None = None,
         *,
-        row: int | str = 0,
+        row: int | str | None = None,
         output: str | int | None = None,
         sign: str = "both",
         of: str | None = None,
@@ -460,7 +460,8 @@ class Explanation(Page):
             them, where the feature raises the prediction, and where it lowers it; or three, the last where
             its value is missing. Without it a missing value has a sentence that says so.
         row, output
-            The row, by position or name; the output, the positive class of two unless given.
+            The row, by position or name; the output, the positive class of two unless given. Without a row
+            several rows have sentences about the first, with a ``FutureWarning``.
         sign : "both", "+" or "-"
             Whether to count only reasons that raise the prediction, "+", or lower it, "-".
         of : "contributions" or "coefficients"

@@ -5,6 +5,7 @@ A position, a name, a slice, a mask or a list of positions and names: all become
 
 from __future__ import annotations
 
+import warnings
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -81,9 +82,20 @@ def row_positions(part: Any, ids: Sequence[Any]) -> NDArray[np.intp]:
         ) from None
 
 
-def single_row(explanation: Any, row: int | str) -> Any:
-    """Return one row, by position or by a name that no other row has."""
-    one = explanation[row]
+def single_row(explanation: Any, row: int | str | None, call: str = "") -> Any:
+    """Return one row, by position or by a name that no other row has; the only or first one if None.
+
+    A ``call`` whose text does not name its row warns where there are several and none was chosen.
+    """
+    if row is None and len(explanation) > 1:
+        warnings.warn(
+            f"{call} is about the first row alone, and the explanation has {len(explanation)} rows: pass row=, "
+            "a position or a name, or choose one, as in explanation[0]; a later version refuses several rows "
+            "without row=",
+            FutureWarning,
+            stacklevel=4,  # whoever called the method
+        )
+    one = explanation[row or 0]
     if len(one) != 1:
         raise InputError(f"{len(one)} rows are called {row!r}: pass the position of one")
     return one
