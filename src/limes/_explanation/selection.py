@@ -89,9 +89,9 @@ def single_row(explanation: Any, row: int | str | None, call: str = "") -> Any:
     """
     if row is None and len(explanation) > 1:
         warnings.warn(
-            f"{call} is about the first row alone, and the explanation has {len(explanation)} rows: pass row=, "
-            "a position or a name, or choose one, as in explanation[0]; a later version refuses several rows "
-            "without row=",
+            f"{call} is about the first row alone, and the explanation has {len(explanation)} rows: pass "
+            "row=, a position or a name, or choose one, as in explanation[0]; a later version refuses "
+            "several rows without row=",
             FutureWarning,
             stacklevel=4,  # whoever called the method
         )

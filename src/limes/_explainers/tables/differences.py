@@ -219,7 +219,7 @@ def _sampled(model: TabularModel, row: Floats, other: Floats, prediction: Floats
         walks = PermutationSampler(bound.ask, sampling, advice=bound.budget.advice)
     else:
         behind = None if bound.form is None else behind_links(bound.form)
-        walks = PermutationSampler(behind or bound.read_predict, sampling, asks=False)
+        walks = PermutationSampler(behind or bound.read_predict, sampling, asks=False, reads=bound.reads)
     with AnswerCount().counting() as count:
         answer = np.asarray(walks.predict(other[None])).reshape(1, -1)
     around = OccurringRows(np.zeros((1, row.size)), np.ones(1), 0.0)

@@ -16,7 +16,7 @@ import numpy as np
 from limes._arrays import Floats, Objects, column_stds, distinct_rows
 from limes._diagnostics.context import Estimate
 from limes._expectations.moments import CutShort
-from limes._expectations.of_forms import reproducible
+from limes._expectations.of_forms import columns_read, reproducible
 from limes._explainers.results import OCCURRING, PERTURBED, RowWarnings, fixed_warnings, sampling_warnings
 from limes._explainers.tables.dummies import warnings_of_dummies
 from limes._explainers.tables.fits import ReadForm, TableFits
@@ -339,6 +339,7 @@ class TabularModel:
             asks=asks,
             check=self.bound.check_current if asks else None,
             advice=budget.advice,
+            reads=self.bound.reads,
         )
         if isinstance(self.law, JointFamily):
             joint = rows.x, rows.cells, fit, predictions, walks, spent, self.table.groups
@@ -348,7 +349,10 @@ class TabularModel:
             form, expectation = self._read_form, self.bound.fallback
             # method="exact" gives no estimates
             predict = behind_links(form.form) or form.form.predict
-            walks = PermutationSampler(predict, its.sampling, asks=False) if expectation else None
+            walks = None
+            if expectation:
+                reads = columns_read(form.form)
+                walks = PermutationSampler(predict, its.sampling, asks=False, reads=reads)
         inputs = rows.x, rows.cells, fit, form, expectation, predictions, walks, spent
         writers = [*map(writer_of, self.table.columns)]
         return TableFits(
