@@ -293,3 +293,23 @@ def test_a_tolerance_is_that_of_contributions_too():
     )
     assert rough.contributions.converged
     assert not strict.contributions.converged
+
+
+def test_values_of_an_account_are_its_contributions():
+    """The former name of the coefficients was read as what the call had asked for."""
+    explainer = limes.TabularExplainer(FOREST, X)
+    account, both = explainer.contributions(X[:2]), explainer(X[:2])
+    assert np.abs(both.contributions.values - both.coefficients.values).max() > 0
+    for one in (account, limes.Explanation.from_json(account.to_json()), account[:, [0, 1, 2]]):
+        for name in ("values", "standard_errors"):
+            with pytest.warns(FutureWarning, match=f"explanation.{name} is explanation.contributions.{name}"):
+                its = getattr(one, name)
+            np.testing.assert_array_equal(its, getattr(one.contributions, name))
+    with pytest.warns(FutureWarning, match="explanation.intercepts is explanation.coefficients.intercepts"):
+        np.testing.assert_array_equal(account.intercepts, both.coefficients.intercepts)
+    # what is read changes no meaning
+    _ = account.coefficients.values
+    with pytest.warns(FutureWarning, match="explanation.values is explanation.contributions.values"):
+        np.testing.assert_array_equal(account.values, both.contributions.values)
+    with pytest.warns(FutureWarning, match="explanation.values is explanation.coefficients.values"):
+        np.testing.assert_array_equal(both.values, both.coefficients.values)

@@ -417,7 +417,8 @@ class TabularExplainer(Described):
         Returns
         -------
         Explanation
-            With the contributions of all rows, computed in this call whatever the option ``contributions``.
+            With the contributions of all rows, computed in this call whatever the option ``contributions``:
+            they are ``.contributions.values``, and ``.coefficients.values`` are LIME's.
 
         Raises
         ------

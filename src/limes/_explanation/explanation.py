@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from limes._show.plots import Plots
 
 
-# Names of coefficients that an explanation had itself until version 0.3, and those of contributions, too
+# Names of coefficients that an explanation had itself until version 0.3, and those of both readings
 _MOVED = (
     *("values", "standard_errors", "intercepts", "surrogate_predictions", "surrogate_errors", "local_errors"),
     *("shares", "share_errors", "effective_rows", "controls"),
@@ -189,13 +189,19 @@ class Explanation(Page):
 
         def __getattr__(self, name):
             if name in _MOVED:
-                both = f"; contributions are explanation.contributions.{name}" if name in _OF_BOTH else ""
-                warnings.warn(
-                    f"explanation.{name} is explanation.coefficients.{name}, of LIME's surrogate{both}",
-                    FutureWarning,
-                    stacklevel=2,
-                )
-                return getattr(self.coefficients, name)
+                reading, meaning = "coefficients", "of LIME's surrogate"
+                if name in _OF_BOTH:
+                    meaning += f"; contributions are explanation.contributions.{name}"
+                    # where contributions alone were asked for, others would be taken for them
+                    if (
+                        requested(self, "coefficients") is None
+                        and requested(self, "contributions") is not None
+                    ):
+                        reading = "contributions"
+                        meaning = f"which were asked for; LIME's are explanation.coefficients.{name}"
+                text = f"explanation.{name} is explanation.{reading}.{name}, {meaning}"
+                warnings.warn(text, FutureWarning, stacklevel=2)
+                return getattr(getattr(self, reading), name)
             advice = f"; it is {OTHER_NAMES[name]}" if name in OTHER_NAMES else ""
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{advice}")
 

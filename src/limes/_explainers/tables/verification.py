@@ -289,6 +289,10 @@ class TableVerification:
                 exact_contributions=partial(Interventional, verified.form) if is_read else None,
             )
             why = f"law='joint' rests on {len(law.rows):,} background rows, a sample of their population"
+            if is_read:
+                why += f"; {expectation.how_contributions}"
+            elif self.read.reason:
+                why += f"; the model is called: {self.read.reason}"
             return self._sampled(verified, expectation, why)
         reason = self.read.reason or REQUESTED
         if form is not None and method != "sampled":
