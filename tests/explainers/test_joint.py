@@ -401,7 +401,12 @@ def test_the_reason_says_how_contributions_were_computed(diabetes, forest):
             "sampled",
             "; contributions are estimated, as exact contributions against 442 rows by all coalitions of ",
         ),
-        (forest.predict, X, "sampled", "; the model is called: a callable has no structure to read"),
+        (
+            lambda x: forest.predict(x),
+            X,
+            "sampled",
+            "; the model is called: a callable has no structure to read",
+        ),
     )
     for model, table, method, words in cases:
         explainer = limes.TabularExplainer(model, table, law="joint", rng=0)

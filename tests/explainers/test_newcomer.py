@@ -116,3 +116,27 @@ def test_ids_are_a_list():
     for ids in (3, "abc"):
         with pytest.raises(InputError, match="must be a list of names, one for each of the 3 rows"):
             EXPLAINER(IRIS.iloc[:3], ids=ids)
+
+
+def test_a_tolerance_out_of_reach_advises_another_one():
+    """A warning advised to raise max_calls to some sextillions."""
+    image = np.random.default_rng(0).random((16, 16, 3))
+    curved = limes.ImageExplainer(
+        lambda batch: [np.sin(100 * x.sum()) for x in batch],
+        segments=np.arange(256).reshape(16, 16) // 8,
+        fill=0.0,
+        tolerance=1e-6,
+        max_calls=100,
+        rng=0,
+    )(image)
+    (far,) = [w for w in curved.row_warnings[0] if w.code == "tolerance"]
+    assert far.endswith("; more than 10,000,000 would be needed: pass a larger tolerance")
+    near = limes.TabularExplainer(
+        lambda x: np.sin(x).sum(axis=1),
+        np.random.default_rng(1).normal(size=(60, 3)),
+        tolerance=0.01,
+        max_calls=200,
+        rng=0,
+    )(np.zeros((1, 3)))
+    (text,) = [w for w in near.row_warnings[0] if w.code == "tolerance"]
+    assert text.endswith("would be needed: raise max_calls")
