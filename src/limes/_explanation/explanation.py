@@ -189,17 +189,14 @@ class Explanation(Page):
 
         def __getattr__(self, name):
             if name in _MOVED:
-                reading, meaning = "coefficients", "of LIME's surrogate"
-                if name in _OF_BOTH:
-                    meaning += f"; contributions are explanation.contributions.{name}"
-                    # where contributions alone were asked for, others would be taken for them
-                    if (
-                        requested(self, "coefficients") is None
-                        and requested(self, "contributions") is not None
-                    ):
-                        reading = "contributions"
-                        meaning = f"which were asked for; LIME's are explanation.coefficients.{name}"
-                text = f"explanation.{name} is explanation.{reading}.{name}, {meaning}"
+                alone = (
+                    requested(self, "coefficients") is None and requested(self, "contributions") is not None
+                )
+                # where contributions alone were asked for, other numbers would be taken for them
+                reading = "contributions" if alone and name in _OF_BOTH else "coefficients"
+                (other,) = {"contributions", "coefficients"} - {reading}
+                also = f"; {other} are explanation.{other}.{name}" if name in _OF_BOTH else ""
+                text = f"explanation.{name} is explanation.{reading}.{name}{also}"
                 warnings.warn(text, FutureWarning, stacklevel=2)
                 return getattr(getattr(self, reading), name)
             advice = f"; it is {OTHER_NAMES[name]}" if name in OTHER_NAMES else ""
