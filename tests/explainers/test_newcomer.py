@@ -140,3 +140,31 @@ def test_a_tolerance_out_of_reach_advises_another_one():
     )(np.zeros((1, 3)))
     (text,) = [w for w in near.row_warnings[0] if w.code == "tolerance"]
     assert text.endswith("would be needed: raise max_calls")
+
+
+def test_options_of_explainers_are_no_options_of_their_calls():
+    """These were bare TypeErrors, which named no place for the option."""
+    text = limes.TextExplainer(lambda texts: [float(len(text)) for text in texts])
+    prompts = limes.PromptExplainer(lambda prompts: [float(len(prompt)) for prompt in prompts])
+    prompt = limes.Prompt("Say:", limes.sources(["a b", "c d"], by="document"))
+    image = limes.ImageExplainer(lambda batch: batch.sum(axis=(1, 2, 3)))
+    sparse = limes.SparseExplainer(FOREST, literals=limes.Literals.fit(IRIS), output=1)
+    calls = {
+        "TabularExplainer(..., contributions=)": lambda: EXPLAINER(IRIS[:1], contributions=False),
+        "TabularExplainer(..., max_calls=)": lambda: EXPLAINER.contributions(IRIS[:1], max_calls=9),
+        "TabularExplainer(..., rng=)": lambda: EXPLAINER(IRIS[:1], seed=9),
+        "TextExplainer(..., max_calls=)": lambda: text("a b", max_calls=9),
+        "PromptExplainer(..., max_calls=)": lambda: prompts(prompt, max_calls=9),
+        "ImageExplainer(..., segments=)": lambda: image(np.zeros((8, 8, 3)), segments=None),
+        "SparseExplainer(..., k=)": lambda: sparse(IRIS[:1], k=3),
+    }
+    for place, call in calls.items():
+        with pytest.raises(
+            UnknownOptionError, match=f"pass {place.split(', ')[1][:-1]} to the explainer"
+        ) as error:
+            call()
+        assert str(error.value).endswith(place)
+    with pytest.raises(
+        UnknownOptionError, match="a call of TabularExplainer has no option 'row'; known: X, ids"
+    ):
+        EXPLAINER(IRIS[:1], row=3)

@@ -390,21 +390,18 @@ class RowWarnings:
         """Warnings about data: values outside (n, d), scores, those of all rows, odd answers by row."""
         scores = self.scores(predictions)
         odd = odd_probabilities(predictions) if self.adds_up and not scores else {}
-        for i, its in self._unseen(rows).items():
-            odd[i] = (*its, *odd.get(i, ()))
+        odd = self._with_unseen(rows, odd) if self.absent else odd
         return self._are_outside(rows, cells), scores, (*scores, *self.fixed), odd
 
-    def _unseen(self, rows: Floats) -> dict[int, Warnings]:
-        """Warnings about categories that the background does not have."""
-        warnings: dict[int, Warnings] = {}
-        plain = self.table.plain(rows) if self.absent else rows
+    def _with_unseen(self, rows: Floats, warnings: Mapping[int, Warnings]) -> dict[int, Warnings]:
+        """The warnings, and those about categories that the background does not have."""
+        plain, columns, added = self.table.plain(rows), self.table.ungrouped.columns, dict(warnings)
         for j, codes in self.absent.items():
-            column = self.table.ungrouped.columns[j]
             for i in np.flatnonzero(np.isin(plain[:, j], codes)).tolist():
-                (value,) = column.originals(plain[[i], j])
-                text = RowWarning.of("unseen", name=column.name, value=value)
-                warnings[i] = (*warnings.get(i, ()), text)
-        return warnings
+                (value,) = columns[j].originals(plain[[i], j])
+                text = RowWarning.of("unseen", name=columns[j].name, value=value)
+                added[i] = (text, *added.get(i, ()))
+        return added
 
     def _are_outside(self, rows: Floats, cells: Ints) -> Bools:
         """Which values (n, d) lie outside the background's range, and are no codes."""

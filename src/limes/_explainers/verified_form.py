@@ -21,11 +21,10 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from limes._arrays import ROUNDING, Bools, Floats, Ints, is_constant, power_of_two
+from limes._arrays import ROUNDING, Floats, Ints, is_constant, power_of_two
 from limes._expectations.moments import ExactMoments, Moments
-from limes._expectations.of_forms import columns_read, exact_expectation
+from limes._expectations.of_forms import exact_expectation
 from limes._fidelity.weighted_rows import ERRORS, UNSEEN_ROWS
-from limes._shapley.curved_margins import CurvedMargin
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._product import ProductDesign
 from limes.exceptions import InputError, ModelError, NotReadableError, ReadMismatchError
@@ -63,7 +62,6 @@ class VerifiedForm:
     margin: Form | None = None  # behind the link of the answers
     tolerance: float = EXACT_TOLERANCE  # rounding of the model's sums, relative to its largest answer
     read_predict: Predict | None = None  # the same answers without the model, once compared
-    reads: Bools | None = None  # columns (d,) that these answers may depend on
     allowed: Floats | float = 0.0  # largest difference of the two, of each output
     size: float = np.inf  # of the answers at which they were compared
     witnesses: Witnesses | None = None  # of a model that nothing was read of: rows to be asked about again
@@ -103,13 +101,8 @@ class VerifiedForm:
         computed, allowed = read_predict(rows), self.allowance(answers)
         check_agreement(answers, computed, allowed, where)
         size = float(np.abs(answers).max())
-        form = predict.margin if isinstance(predict, CurvedMargin) else self.form
         return replace(
-            self,
-            read_predict=read_predict,
-            reads=None if form is None else columns_read(form),
-            allowed=self._within_spread(answers, computed),
-            size=size,
+            self, read_predict=read_predict, allowed=self._within_spread(answers, computed), size=size
         )
 
     def _within_spread(self, answers: Floats, computed: Floats) -> Floats:

@@ -126,6 +126,9 @@ class Classes:
         """Return the positions of the classes predicted at rows (n, d)."""
         return self._caller(rows).astype(np.int64)
 
+    def indicator(self, label: Any) -> PredictedClass:
+        return PredictedClass(self._model, label)
+
     def position(self, label: Any) -> int:
         """Return the position of a class by its label, or the text of it."""
         for i, its in enumerate(self.labels):

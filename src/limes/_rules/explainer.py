@@ -17,6 +17,7 @@ from limes._checks import (
     check_count,
     check_probability,
     check_size,
+    refuse_in_call,
     refuse_unknown,
 )
 from limes._explainers.options import SamplingOptions
@@ -29,7 +30,7 @@ from limes._explanation.explanation import from_fields
 from limes._explanation.rules import Contrast
 from limes._explanation.wording import chosen, holding_text, number, rule_text
 from limes._rules import options
-from limes._rules.classes import Classes, PredictedClass, class_labels
+from limes._rules.classes import Classes, class_labels
 from limes._rules.contrast import freed
 from limes._rules.contrast_question import (
     OPTIONS,
@@ -478,7 +479,13 @@ class SparseExplainer(Described):
 
     @one_blas_thread()
     def __call__(
-        self, X: Any, *, exclude: Sequence[Any] = (), progress: bool = True, workers: int = 1
+        self,
+        X: Any,
+        *,
+        exclude: Sequence[Any] = (),
+        progress: bool = True,
+        workers: int = 1,
+        **unknown: Never,
     ) -> Explanation:
         """Explain one row or many.
 
@@ -503,6 +510,8 @@ class SparseExplainer(Described):
         Interrupted
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
+        if unknown:
+            refuse_in_call(unknown, SparseExplainer)
         rows = self._rows.encode(X)
         if self._by_class:
             chosen_one = self._of_class(rows, by_predict=self._config.objective == "class")
@@ -676,7 +685,7 @@ class SparseExplainer(Described):
         label, model, config = classes.labels[places[0]], reader.model, self._config
         output = resolve(model, label)
         if by_predict:
-            model, config = PredictedClass(model, label), replace(config, threshold=0.5)
+            model, config = classes.indicator(label), replace(config, threshold=0.5)
             output = model.output
             reader = replace(reader, passed=reader.passed or model.answer_range)
         ask = OneOutput(ModelCaller(model, output, self._rows.decode), output)

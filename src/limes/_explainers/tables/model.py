@@ -16,7 +16,7 @@ import numpy as np
 from limes._arrays import Floats, Objects, column_stds, distinct_rows
 from limes._diagnostics.context import Estimate
 from limes._expectations.moments import CutShort
-from limes._expectations.of_forms import columns_read, reproducible
+from limes._expectations.of_forms import reproducible
 from limes._explainers.results import OCCURRING, PERTURBED, RowWarnings, fixed_warnings, sampling_warnings
 from limes._explainers.tables.dummies import warnings_of_dummies
 from limes._explainers.tables.fits import ReadForm, TableFits
@@ -349,10 +349,10 @@ class TabularModel:
             form, expectation = self._read_form, self.bound.fallback
             # method="exact" gives no estimates
             predict = behind_links(form.form) or form.form.predict
-            walks = None
-            if expectation:
-                reads = columns_read(form.form)
-                walks = PermutationSampler(predict, its.sampling, asks=False, reads=reads)
+            reads = self.bound.reads
+            walks = (
+                PermutationSampler(predict, its.sampling, asks=False, reads=reads) if expectation else None
+            )
         inputs = rows.x, rows.cells, fit, form, expectation, predictions, walks, spent
         writers = [*map(writer_of, self.table.columns)]
         return TableFits(
