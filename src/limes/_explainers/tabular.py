@@ -32,7 +32,7 @@ from limes._explainers.results import (
     without_coefficients,
 )
 from limes._explainers.tables.compiled import CompiledExplainer
-from limes._explainers.tables.differences import OtherRows
+from limes._explainers.tables.differences import OtherRows, naming
 from limes._explainers.tables.fits import exact_account
 from limes._explainers.tables.groups import Groups
 from limes._explainers.tables.laws import TabularOptions
@@ -528,7 +528,7 @@ class TabularExplainer(Described):
         >>> account.base_values.tolist(), account.values.tolist(), account.alone.tolist()
         ([0.0], [[0.5, 0.5]], [[0.0, 0.0]])
         """
-        return self._against(a, OtherRows.of(self._model, b), ids=ids)
+        return self._against(a, OtherRows.of(self._model, b, argument="b"), ids=ids, argument="a")
 
     def _needs_cells(self, what: str) -> None:
         """Refuse what is about designs, where the law is one other row."""
@@ -538,9 +538,10 @@ class TabularExplainer(Described):
             )
 
     @one_blas_thread()
-    def _against(self, X: Any, other: OtherRows, *, ids: Any) -> Explanation:
-        """Contributions that lead from other rows to these."""
-        model, encoded, predictions, again = self._counted(X)
+    def _against(self, X: Any, other: OtherRows, *, ids: Any, argument: str = "") -> Explanation:
+        """Contributions that lead from other rows to these, which are an ``argument`` of a call."""
+        with naming(argument):
+            model, encoded, predictions, again = self._counted(X)
         model, encoded, other = other.admitted(model, encoded, X, self._errors)
         names, errors = row_names(X, ids, encoded)
         fields = {"ids": names, "errors": errors, "explainer": self}

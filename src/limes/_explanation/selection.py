@@ -117,9 +117,12 @@ def by_feature(option: str, values: Mapping[Any, Any], explanation: Any) -> dict
     for name, value in values.items():
         positions = names.positions(name)
         if not positions:
-            raise InputError(
-                f"{option}: there is no feature {name!r}{did_you_mean(name, explanation.feature_names)}"
-            )
+            groups = explanation.provenance.get("groups", {})
+            owner = next((group for group, members in groups.items() if name in members), None)
+            advice = did_you_mean(name, explanation.feature_names)
+            if owner is not None:
+                advice = f": this column is in the group {owner!r}, which is one feature; name the group"
+            raise InputError(f"{option}: there is no feature {name!r}{advice}")
         texts[explanation.feature_names[positions[0]]] = value
     return texts
 
