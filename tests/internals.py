@@ -63,7 +63,7 @@ NAMES = {
     "limes._expectations.linked": "LinkedExpectation",
     "limes._expectations.linked_words": "PANEL_ERROR functions nodes_of panel_nodes _of_margin",
     "limes._expectations.moments": "MomentCache Moments explain_rows",
-    "limes._expectations.of_forms": "exact_expectation",
+    "limes._expectations.of_forms": "columns_read exact_expectation",
     "limes._sampling.pool": "Pool SEQUENCES SMALLEST pool_sizes",
     "limes._sampling.pool_fit": (
         "CellMoments ExplainedRows NormalEquations PoolSample cell_codes least_squares_of_pool"

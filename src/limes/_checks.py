@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib import import_module
 from itertools import islice
-from typing import Any, TypeGuard
+from typing import Any, Never, TypeGuard
 
 import numpy as np
 
@@ -120,6 +120,22 @@ def refuse_unknown(unknown: Mapping[str, Any], owner: type) -> None:
     if unknown:
         options = [p for p in inspect.signature(owner).parameters if p != "unknown"]
         raise unknown_option(owner.__name__, next(iter(unknown)), options)
+
+
+def refuse_in_call(unknown: Mapping[str, Any], owner: type, method: str = "__call__") -> Never:
+    """Raise for keyword arguments that a call of an explainer does not take: its constructor may."""
+    name = next(iter(unknown))
+    options = inspect.signature(owner).parameters
+    option = name if name in options else _OTHER_OPTIONS.get(name, "")
+    call = "a call" if method == "__call__" else f"{method}()"
+    if option in options:
+        raise UnknownOptionError(
+            f"{call} takes no {name}=: pass {option}= to the explainer, {owner.__name__}(..., {option}=)"
+        )
+    its = [p for p in inspect.signature(getattr(owner, method)).parameters if p not in ("self", "unknown")]
+    raise unknown_option(
+        f"{call} of {owner.__name__}" if call == "a call" else f"{owner.__name__}.{call}", name, its
+    )
 
 
 # Options of lime and shap, and their counterparts here

@@ -21,7 +21,7 @@ from scipy.linalg import solve_triangular
 
 from limes import __version__
 from limes._arrays import Floats, Ints, r_squared
-from limes._checks import check_count, check_seed, check_size, refuse_unknown
+from limes._checks import check_count, check_seed, check_size, refuse_in_call, refuse_unknown
 from limes._explainers.results import repetitions, score_warnings
 from limes._explainers.tables.table import Table, ids_of
 from limes._explanation import Explanation
@@ -156,7 +156,7 @@ class MapleExplainer(Described):
         self.kept = self._best_prefix(matrix[validation], predictions[validation])
 
     @one_blas_thread()
-    def __call__(self, X: Any) -> Explanation:
+    def __call__(self, X: Any, **unknown: Never) -> Explanation:
         """Explain one row or many, ``X``.
 
         Raises
@@ -166,6 +166,8 @@ class MapleExplainer(Described):
         ModelError
             If the model fails.
         """
+        if unknown:
+            refuse_in_call(unknown, MapleExplainer)
         rows = _in_float32(self._table.encode(X))
         if not self._watch.unchanged(rows):
             self._fit(self._watch.model)

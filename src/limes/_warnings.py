@@ -119,6 +119,7 @@ WARNINGS: Mapping[str, Kind] = {
             "given": "the tolerance is not met: after the model's answers to {calls:,} {rows} the largest "
             "error is {excess:.3g} times what is allowed{needed}",
             "needed": "; about {needed:,.0f} would be needed: {more}",
+            "too many": "; more than {most:,} would be needed: pass a larger tolerance",
             "": "standard errors did not reach {accuracy}{spent}: {more}",
         },
     ),
@@ -206,6 +207,14 @@ WARNINGS: Mapping[str, Kind] = {
             "": "{name} = {value} lies outside the background's range [{low}, {high}]: the model is asked "
             "where it has seen nothing",
             "more": "{count} more columns lie outside the background's range: {names}",
+        },
+    ),
+    "unseen": Kind(
+        "a category does not occur in the background, and the model takes it nevertheless",
+        "",
+        {
+            "": "{name} = {value} does not occur in the background: the model is asked about a category that "
+            "it may not know"
         },
     ),
     "does not vary": Kind(

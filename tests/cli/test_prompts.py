@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import limes
-from internals import app, read_prompt
+from internals import app, program, read_prompt
 from limes.exceptions import InputError
 
 PIECES = ["Read:\n", {"sources": ["One. Two.", "Three."], "by": "sentence"}, "Which?"]
@@ -103,3 +103,21 @@ def test_a_saved_network_answers(tmp_path):
     again = limes.Explanation.read_json(stored)
     assert again.contributions.values == pytest.approx(expected.contributions.values, abs=1e-9)
     assert "Two." in page.read_text("utf-8")
+
+
+def test_two_levels_show_the_prompt_once(capsys):
+    """The whole prompt stood above each level's table."""
+    prompt = limes.Prompt(
+        "Read:", limes.sources(["Rome is old. It is big.", "Oslo is cold. It is far."], by="sentence"), "So?"
+    )
+    model = lambda prompts: [1.0 * ("Rome" in each) + ("cold" in each) for each in prompts]  # noqa: E731
+    explanation = limes.PromptExplainer(model, max_calls=32)(prompt)
+    assert len(explanation.levels) == 2
+    program._show(explanation, None, None)
+    printed = capsys.readouterr().out
+    assert printed.count("Read:") == printed.count("So?") == 1
+    # with the finer level, whose parts are its colours
+    assert printed.index("Read:") > printed.index('"Rome')
+    assert printed.count("contributions lead from there") == 2
+    with pytest.raises(InputError, match="diagnose is about LIME's surrogate, and parts of a prompt"):
+        limes.diagnose(explanation)

@@ -491,3 +491,23 @@ def test_dummies_without_a_category_are_named(drops, misses):
     members = [name for name in encoded if name.startswith("home_district")]
     assert text.startswith("at most one of" if drops or misses else "exactly one of")
     assert f"groups={ {'home_district': members} }" in text
+
+
+def test_a_group_of_dummies_names_the_category_that_was_dropped() -> None:
+    """The base category read "district_mill 0, district_port 0"."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"district": rng.choice(["hill", "mill", "port"], 120), "age": rng.normal(size=120)})
+    dummies = pd.get_dummies(table, dtype=float, drop_first=True)
+    model = LinearRegression().fit(dummies, dummies["district_mill"] + dummies["age"])
+    members = ["district_mill", "district_port"]
+    explanation = limes.TabularExplainer(model, dummies, groups={"district": members})(dummies.iloc[:40])
+    place = explanation.feature_names.index("district")
+    for conditions, data, district in zip(
+        explanation.conditions, explanation.data, table["district"][:40], strict=True
+    ):
+        text = "none of mill, port" if district == "hill" else district
+        assert (conditions[place], data[place]) == (f"district = {text}", text)
+    again = limes.diagnose(explanation[:2], progress=False)
+    assert again
+    with pytest.raises(InputError, match="'district_mill': this column is in the group 'district'"):
+        explanation[0].reasons(2, {"district_mill": "It is {value}."})

@@ -387,3 +387,32 @@ def test_only_a_bandwidth_weights_the_usual_answer(diabetes, forest, bandwidth, 
     explanation = limes.TabularExplainer(forest, X, law="joint", bandwidth=bandwidth)(X[:1])
     printed = " ".join(str(explanation).split())
     assert f"usual: the model's average over the background's rows{likeness};" in printed
+
+
+def test_the_reason_says_how_contributions_were_computed(diabetes, forest):
+    X, y = diabetes
+    wide = np.hstack([X, X**2, X**3])
+    boosted = GradientBoostingClassifier(n_estimators=2, random_state=0).fit(wide, y > 140)
+    cases = (
+        (forest, X, "exact", "; contributions are exact for them (sampled from the read model)"),
+        (
+            boosted,
+            wide,
+            "sampled",
+            "; contributions are estimated, as exact contributions against 442 rows by all coalitions of ",
+        ),
+        (
+            lambda x: forest.predict(x),
+            X,
+            "sampled",
+            "; the model is called: a callable has no structure to read",
+        ),
+    )
+    for model, table, method, words in cases:
+        explainer = limes.TabularExplainer(model, table, law="joint", rng=0)
+        for explanation in (
+            explainer(table[:1], progress=False),
+            explainer.contributions(table[:1], progress=False),
+        ):
+            assert explanation.contributions.method == method
+            assert words in explanation.reason

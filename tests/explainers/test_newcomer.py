@@ -116,3 +116,55 @@ def test_ids_are_a_list():
     for ids in (3, "abc"):
         with pytest.raises(InputError, match="must be a list of names, one for each of the 3 rows"):
             EXPLAINER(IRIS.iloc[:3], ids=ids)
+
+
+def test_a_tolerance_out_of_reach_advises_another_one():
+    """A warning advised to raise max_calls to some sextillions."""
+    image = np.random.default_rng(0).random((16, 16, 3))
+    curved = limes.ImageExplainer(
+        lambda batch: [np.sin(100 * x.sum()) for x in batch],
+        segments=np.arange(256).reshape(16, 16) // 8,
+        fill=0.0,
+        tolerance=1e-6,
+        max_calls=100,
+        rng=0,
+    )(image)
+    (far,) = [w for w in curved.row_warnings[0] if w.code == "tolerance"]
+    assert far.endswith("; more than 10,000,000 would be needed: pass a larger tolerance")
+    near = limes.TabularExplainer(
+        lambda x: np.sin(x).sum(axis=1),
+        np.random.default_rng(1).normal(size=(60, 3)),
+        tolerance=0.01,
+        max_calls=200,
+        rng=0,
+    )(np.zeros((1, 3)))
+    (text,) = [w for w in near.row_warnings[0] if w.code == "tolerance"]
+    assert text.endswith("would be needed: raise max_calls")
+
+
+def test_options_of_explainers_are_no_options_of_their_calls():
+    """These were bare TypeErrors, which named no place for the option."""
+    text = limes.TextExplainer(lambda texts: [float(len(text)) for text in texts])
+    prompts = limes.PromptExplainer(lambda prompts: [float(len(prompt)) for prompt in prompts])
+    prompt = limes.Prompt("Say:", limes.sources(["a b", "c d"], by="document"))
+    image = limes.ImageExplainer(lambda batch: batch.sum(axis=(1, 2, 3)))
+    sparse = limes.SparseExplainer(FOREST, literals=limes.Literals.fit(IRIS), output=1)
+    calls = {
+        "TabularExplainer(..., contributions=)": lambda: EXPLAINER(IRIS[:1], contributions=False),
+        "TabularExplainer(..., max_calls=)": lambda: EXPLAINER.contributions(IRIS[:1], max_calls=9),
+        "TabularExplainer(..., rng=)": lambda: EXPLAINER(IRIS[:1], seed=9),
+        "TextExplainer(..., max_calls=)": lambda: text("a b", max_calls=9),
+        "PromptExplainer(..., max_calls=)": lambda: prompts(prompt, max_calls=9),
+        "ImageExplainer(..., segments=)": lambda: image(np.zeros((8, 8, 3)), segments=None),
+        "SparseExplainer(..., k=)": lambda: sparse(IRIS[:1], k=3),
+    }
+    for place, call in calls.items():
+        with pytest.raises(
+            UnknownOptionError, match=f"pass {place.split(', ')[1][:-1]} to the explainer"
+        ) as error:
+            call()
+        assert str(error.value).endswith(place)
+    with pytest.raises(
+        UnknownOptionError, match="a call of TabularExplainer has no option 'row'; known: X, ids"
+    ):
+        EXPLAINER(IRIS[:1], row=3)

@@ -88,7 +88,7 @@ def outputs_of(explanation):
         "card": explanation._repr_html_(),
         "json": explanation.to_json(),
         "frame": explanation.to_frame().to_csv(),
-        "reasons": explanation.reasons(2),
+        "reasons": explanation.reasons(2, row=0),
         "shown": repr(explanation.plot.of),
         "axis": explanation.plot.bar(row=0).get_xlabel(),
         "summary": str(limes.summary(explanation)),
@@ -150,7 +150,7 @@ def test_both_readings_have_one_shape_and_one_set_of_methods(explanation):
         name = explanation.feature_names[int(np.argmax(sizes))]
         assert first.explanation.feature_names == (name,)
         np.testing.assert_array_equal(reading[0].values, reading.values[:1])
-        assert len(reading.reasons(1)) == 1
+        assert len(reading.reasons(1, row=0)) == 1
         frame = reading.to_frame()
         assert frame["value"].tolist() == reading.values.ravel().tolist()
         assert {"feature", "output", "standard_error", "base", "total"} < {*frame.columns}
@@ -227,7 +227,7 @@ def test_contributions_alone_are_those_of_a_call_for_both(name):
         assert str(other) == str(one)
         assert {w.reading for row in other.contributions.row_warnings for w in row} <= {"", "contributions"}
         stored = limes.Explanation.from_json(other.to_json())
-        assert stored.reasons() == limes.Explanation.from_json(one.to_json()).reasons()
+        assert stored.reasons(row=0) == limes.Explanation.from_json(one.to_json()).reasons(row=0)
         before = (str(other), other.to_json(), other.model_calls, other.row_warnings)
         for field in ("values", "base_values", "standard_errors", "alone", "last", "calls"):
             first, second = (getattr(each.contributions, field) for each in (one, other))
@@ -260,7 +260,7 @@ def first_row_of(explanation):
     frame, row = explanation.to_frame(), explanation[0]
     return {
         "print": [line for line in str(row).splitlines() if "model call" not in line],
-        "reasons": explanation.reasons(),
+        "reasons": explanation.reasons(row=0),
         "frame": frame[frame["row"] == 0].to_csv(),
         "columns": [*frame.columns],
         "shap": explanation.to_shap()[0].values.tolist(),
@@ -293,3 +293,23 @@ def test_a_tolerance_is_that_of_contributions_too():
     )
     assert rough.contributions.converged
     assert not strict.contributions.converged
+
+
+def test_values_of_an_account_are_its_contributions():
+    """The former name of the coefficients was read as what the call had asked for."""
+    explainer = limes.TabularExplainer(FOREST, X)
+    account, both = explainer.contributions(X[:2]), explainer(X[:2])
+    assert np.abs(both.contributions.values - both.coefficients.values).max() > 0
+    for one in (account, limes.Explanation.from_json(account.to_json()), account[:, [0, 1, 2]]):
+        for name in ("values", "standard_errors"):
+            with pytest.warns(FutureWarning, match=f"explanation.{name} is explanation.contributions.{name}"):
+                its = getattr(one, name)
+            np.testing.assert_array_equal(its, getattr(one.contributions, name))
+    with pytest.warns(FutureWarning, match="explanation.intercepts is explanation.coefficients.intercepts"):
+        np.testing.assert_array_equal(account.intercepts, both.coefficients.intercepts)
+    # what is read changes no meaning
+    _ = account.coefficients.values
+    with pytest.warns(FutureWarning, match="explanation.values is explanation.contributions.values"):
+        np.testing.assert_array_equal(account.values, both.contributions.values)
+    with pytest.warns(FutureWarning, match="explanation.values is explanation.coefficients.values"):
+        np.testing.assert_array_equal(both.values, both.coefficients.values)

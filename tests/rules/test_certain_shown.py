@@ -163,7 +163,7 @@ def test_what_draws_weights_refuses_facts_that_have_none(facts):
         lambda: facts[0].plot,
         lambda: facts.plot.bar(),
         lambda: limes.summary(facts),
-        lambda: limes.decision_page(facts),
+        lambda: limes.decision_page(facts[0]),
     ):
         with pytest.raises(InputError, match="have no weights; print the explanation"):
             draw()
@@ -180,6 +180,6 @@ def test_a_letter_states_the_facts_beside_the_account(facts, model, table):
         assert all(fact in its for fact in facts.certificates[2].facts)
         assert "No set of fewer facts is sufficient: proved." in its
     with pytest.raises(InputError, match="facts= takes an explanation"):
-        limes.decision_page(account, facts=account)
+        limes.decision_page(account, row=0, facts=account)
     with pytest.raises(InputError, match="facts= has no row 'A003'"):
         limes.decision_page(account, row="A003", facts=facts[:2])

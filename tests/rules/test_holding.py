@@ -8,7 +8,7 @@ from math import comb
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_diabetes
+from sklearn.datasets import load_diabetes, load_wine
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import limes
@@ -436,3 +436,39 @@ def test_a_rule_that_holds_is_not_judged_by_its_fit():
         rule = limes.SparseExplainer(model, k=1, spread=0.0, objective=objective, rng=0)([[1.0, 1.0, 1.0]])
         texts = f"{rule}\n{rule.to_html()}"
         assert ("R²" in texts.partition("how this was made")[0]) == judged
+
+
+WINE, VARIETY = load_wine(return_X_y=True, as_frame=True)
+OF_THREE = RandomForestClassifier(20, max_depth=4, random_state=0).fit(
+    WINE, np.array(["a", "b", "c"])[VARIETY]
+)
+
+
+@pytest.mark.parametrize("law", ["literal", "background"])
+@pytest.mark.parametrize("objective", ["class", "precision"])
+def test_of_three_classes_the_predicted_one_needs_no_output(objective, law):
+    literals = limes.Literals.fit(WINE)
+    explainer = limes.SparseExplainer(
+        OF_THREE, literals=literals, k=2, objective=objective, law=law, samples=300, rng=0
+    )
+    labels = OF_THREE.predict(WINE)
+    for label in "abc":
+        place = int(np.flatnonzero(labels == label)[0])
+        explanation = explainer(WINE.iloc[[place]], progress=False)
+        certificate = explanation.certificate
+        if objective == "precision":
+            assert explanation.output_names == (label,)
+            chances = OF_THREE.predict_proba(WINE)[:, "abc".index(label)]
+            assert explanation.predictions[0] == pytest.approx(chances[place], rel=1e-9)
+            continue
+        assert explanation.rule().endswith(f"->  class {label} is predicted")
+        assert (explanation.predictions[0], certificate.threshold) == (1.0, 0.5)
+        # of the table's own rows with the facts this share is of the class, by the model's own predict
+        facts = [explanation.conditions[0][j] for j in np.flatnonzero(explanation.coefficients.values[0])]
+        signs, names = literals.transform(WINE), list(literals.names)
+        holds = np.all([signs[:, names.index(fact)] == 1 for fact in facts], axis=0)
+        assert certificate.agreement == pytest.approx((labels[holds] == label).mean(), rel=1e-12)
+    with pytest.raises(
+        InputError, match=r"predicts 3 classes at these rows.*one class at a time, or output=$"
+    ):
+        explainer(WINE, progress=False)

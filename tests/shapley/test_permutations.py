@@ -506,3 +506,47 @@ def test_random_answers_still_add_up():
     assert (account.values[:, 1] == 0).all()
     assert (account.calls <= 4096).all()
     adds_up(explanation)
+
+
+WIDE = np.hstack(
+    [load_diabetes(return_X_y=True)[0] * 20.0, np.random.default_rng(0).normal(size=(len(Y), 8))]
+)
+READ = np.arange(WIDE.shape[1]) < 10
+
+
+def network_without_the_last():
+    network = MLPRegressor(hidden_layer_sizes=(6,), solver="lbfgs", max_iter=9000, random_state=0).fit(
+        WIDE, Y / 100.0
+    )
+    network.coefs_[0][~READ] = 0.0
+    return network
+
+
+WITHOUT_THE_LAST = {
+    "boosted probability": GradientBoostingClassifier(n_estimators=30, max_depth=4, random_state=0).fit(
+        np.where(READ, WIDE, 0.0), Y > 140
+    ),
+    "ReLU network": network_without_the_last(),
+}
+
+
+@pytest.mark.parametrize("law", ["empirical", "joint"])
+@pytest.mark.parametrize("name", WITHOUT_THE_LAST)
+def test_columns_that_a_read_model_does_not_use_have_no_error(name, law):
+    model = WITHOUT_THE_LAST[name]
+    moved = np.where(READ, WIDE, WIDE[::-1])
+    ask = getattr(model, "predict_proba", model.predict)
+    np.testing.assert_array_equal(ask(moved), ask(WIDE))
+    explainer = limes.TabularExplainer(model, WIDE[:60], law=law, groups={"noise": [10, 12]})
+    explanation = explainer(WIDE[[3, 70]], progress=False)
+    account = explanation.contributions
+    assert account.method == "sampled"
+    for one in ("noise", "x11", "x17"):
+        its = account[:, one]
+        assert not its.values.any()
+        assert not its.standard_errors.any()
+        assert not np.nan_to_num(its.alone).any()
+        assert not np.nan_to_num(its.last).any()
+    adds_up(explanation)
+    # the columns that are used keep theirs
+    assert account[:, "x8"].standard_errors.all()

@@ -266,7 +266,7 @@ def test_the_text_fits_a_terminal_and_says_what_the_page_says():
 
 
 def test_how_it_was_made_is_printed_too():
-    page = limes.decision_page(EXPLANATION)
+    page = limes.decision_page(EXPLANATION[0])
     assert "background: 569 rows" in read(page)
     assert f"limes: {limes.__version__}" in read(page)
     assert "display: none" not in page
@@ -297,7 +297,7 @@ def test_names_are_escaped():
 )
 def test_wrong_options(options):
     with pytest.raises(InputError):
-        limes.decision_page(EXPLANATION, **options)
+        limes.decision_page(EXPLANATION, **{"row": 0} | options)
 
 
 def test_a_rule_has_its_changes_in_percentage_points():

@@ -119,6 +119,7 @@ def test_colour_is_the_rank_of_numbers_and_grey_for_the_rest():
     ax = drawn(explanation(6, d=1, data=data).plot.beeswarm())
     grey, coloured = ax.collections
     assert len(grey.get_offsets()) == 3
+    assert grey.get_zorder() > coloured.get_zorder()  # else the many hide the few
     assert mpl.colors.to_rgba(UNKNOWN) == tuple(grey.get_facecolor()[0])
     np.testing.assert_allclose(coloured.get_array(), [1.0, 0.25, 0.25])  # ties share their mean
     assert len(ax.figure.axes) == 2  # with a colour bar

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import Ridge
 
 import limes
 from limes.exceptions import InputError
@@ -127,3 +128,16 @@ def test_a_missing_value_has_no_sentence_about_values():
     assert "missing" in late(pair)
     assert late(named).endswith("missing.")
     assert late((*pair, "We do not know your payments.")) == "We do not know your payments."
+
+
+def test_several_rows_have_no_silent_default():
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    explanation = limes.TabularExplainer(Ridge().fit(X, y), X)(X.iloc[:3])
+    for reading in (explanation, explanation.contributions):
+        with pytest.warns(FutureWarning, match="about the first row alone, and the explanation has 3 rows"):
+            assert reading.reasons(1) == reading.reasons(1, row=0)
+    with pytest.warns(FutureWarning, match=r"decision_page\(\) is about the first row"):
+        page = limes.decision_page(explanation)
+    assert page == limes.decision_page(explanation, row=0)
+    # a chosen row, and the only one, need no warning
+    assert explanation[1].reasons(2) == explanation.reasons(2, row=1) != explanation.reasons(2, row=0)

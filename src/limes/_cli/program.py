@@ -289,9 +289,11 @@ class _OnCommandLine:
     """A result as it is printed, with options in the place of calls."""
 
     result: Explanation | Diagnosis
+    with_input: bool = True  # whether a text or series is drawn above its table
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for drawn in self.result.__rich_console__(console, options):
+        its: Any = self.result if self.with_input else super(type(self.result), self.result)
+        for drawn in its.__rich_console__(console, options):
             for part in getattr(drawn, "renderables", (drawn,)):
                 if isinstance(part, Text):
                     for call, option in _SAME_HERE.items():
@@ -305,8 +307,9 @@ def _show(
 ) -> None:
     import rich
 
-    for level in getattr(result, "levels", (result,)):  # the coarse one first
-        rich.print(_OnCommandLine(level))
+    levels = getattr(result, "levels", (result,))
+    for level in levels:  # the coarse one first; what was explained is drawn once
+        rich.print(_OnCommandLine(level, with_input=level is levels[-1]))
     for output, write in ((html, result.to_html), (json, result.to_json)):
         if output is not None:
             write(output.path)

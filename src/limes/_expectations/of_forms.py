@@ -1,10 +1,13 @@
-"""The choice of the expectation that computes a form's moments, under designs of columns and of words."""
+"""The choice of a form's expectation, under designs of columns and of words; the columns that it reads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+import numpy as np
+
+from limes._arrays import Bools
 from limes._expectations.exact import ExactExpectation
 from limes._expectations.forest import ForestExpectation
 from limes._expectations.linked import LinkedExpectation
@@ -26,12 +29,12 @@ from limes._expectations.words import (
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.designs._product import ProductDesign
 from limes.exceptions import InputError
-from limes.models.forms._base import Boxes, Combination, Form, Reducible, Sum
+from limes.models.forms._base import Boxes, Combination, Form, Reducible, Sum, SumOfProducts
 from limes.models.forms._linked import Linked, Ridges, Softmax
 from limes.models.forms._links import Relu
 from limes.models.forms._presence import NormalizedLinear, PresenceProducts, SwitchProducts, presence_products
 from limes.models.forms._trees import Forest
-from limes.models.forms._tuples import ForestOfTuples
+from limes.models.forms._tuples import ForestOfTuples, OverTuples
 
 T = TypeVar("T")
 
@@ -65,6 +68,34 @@ def reproducible(expectation: Any) -> Any:
     if not isinstance(expectation, ProductExpectation):
         return expectation
     return CachedExpectation(in_one_order(expectation))
+
+
+def columns_read(form: Form) -> Bools:
+    """Whether a form's answers may depend on each column, (d,); True where its structure does not say."""
+    reads = np.zeros(form.size, dtype=np.bool_)
+    if isinstance(form, Forest | ForestOfTuples):
+        reads[form.feature[form.feature >= 0]] = True
+    elif isinstance(form, Linked | Softmax):
+        reads |= columns_read(form.margin)
+    elif isinstance(form, Ridges):
+        reads |= form.weights.any(axis=0)
+    elif isinstance(form, Combination):
+        for part in form.parts:
+            reads |= columns_read(part)
+    elif isinstance(form, OverTuples):
+        reads[form.grouping.place[columns_read(form.form)]] = True
+    elif isinstance(form, Reducible):
+        reads |= _in_terms(form.reduce())
+    else:
+        reads[:] = True
+    return reads
+
+
+def _in_terms(terms: Sum | SumOfProducts) -> Bools:
+    reads = np.array([function is not None for function in terms.functions])
+    if isinstance(terms, Sum):
+        reads &= np.array([bool(loading.any()) for loading in terms.loadings])
+    return reads
 
 
 def _over_columns(form: Form) -> ExactMoments | None:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import accumulate, pairwise
 from math import prod
-from typing import Any, Unpack, cast
+from typing import Any, Never, Unpack, cast
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Objects
-from limes._checks import check_choice, did_you_mean
+from limes._checks import check_choice, did_you_mean, refuse_in_call
 from limes._explainers.backgrounds import check_items, split_rows
 from limes._explainers.frames import (
     as_table,
@@ -236,7 +236,7 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
             inputs={name: type(part).__name__ for name, part in by_name.items()},
         )
 
-    def __call__(self, inputs: Any, *, progress: bool = True, workers: int = 1) -> Any:
+    def __call__(self, inputs: Any, *, progress: bool = True, workers: int = 1, **unknown: Never) -> Any:
         """Explain the inputs of one prediction, or of each of several.
 
         Parameters
@@ -262,6 +262,8 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
         Interrupted
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
+        if unknown:
+            refuse_in_call(unknown, CompositeExplainer)
         several = inputs if isinstance(inputs, list | tuple) else rows_of(inputs, self._parts)
         return self._explain(inputs, several, progress=progress, workers=workers)
 

@@ -19,12 +19,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from hashlib import blake2b
-from typing import Any, Unpack
+from typing import Any, Never, Unpack
 
 import numpy as np
 
 from limes._arrays import ROUNDING, Bools, Floats, Ints, Objects, r_squared
-from limes._checks import check_count
+from limes._checks import check_count, refuse_in_call
 from limes._explainers.backgrounds import check_hide, mean_over, several
 from limes._explainers.hierarchy import check_hierarchy
 from limes._explainers.masked import InputModel, MaskedExplainer, MaskedInput
@@ -239,7 +239,7 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
             fill=f"drawn from {len(photos)} photographs" if photos else _named(fill, self._fills),
         )
 
-    def __call__(self, images: Any, *, progress: bool = True, workers: int = 1) -> Any:
+    def __call__(self, images: Any, *, progress: bool = True, workers: int = 1, **unknown: Never) -> Any:
         """Explain one image, or each of several.
 
         Parameters
@@ -267,6 +267,8 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         Interrupted
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
+        if unknown:
+            refuse_in_call(unknown, ImageExplainer)
         return self._explain(images, several_of(images), progress=progress, workers=workers)
 
     def _explain_item(self, item: Photograph, *, progress: bool, changes: Bools | None = None) -> Explanation:

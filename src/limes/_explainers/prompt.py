@@ -21,7 +21,7 @@ import numpy as np
 
 from limes import __version__
 from limes._arrays import Floats, fingerprint, streams
-from limes._checks import check_choice, check_count, refuse_unknown
+from limes._checks import check_choice, check_count, refuse_in_call, refuse_unknown
 from limes._explainers.hierarchy import (
     LevelAccount,
     Words,
@@ -290,7 +290,13 @@ class PromptExplainer(Described):
         return self._model.cost(prompt, answer, min(most, 2**d + _CHECKS + self._model.checks_of(answer)))
 
     def __call__(
-        self, prompt: Prompt, answer: Any = None, *, by: str = "sentence", progress: bool = True
+        self,
+        prompt: Prompt,
+        answer: Any = None,
+        *,
+        by: str = "sentence",
+        progress: bool = True,
+        **unknown: Never,
     ) -> Explanation:
         """Explain the log-probability of an answer to a prompt.
 
@@ -322,6 +328,8 @@ class PromptExplainer(Described):
         KeyboardInterrupt
             If the user stops it (Ctrl-C); the same call continues.
         """
+        if unknown:
+            refuse_in_call(unknown, PromptExplainer)
         check_choice("by", by, _BY)
         return self._explained(self._checked(prompt), answer, by, progress=progress)
 

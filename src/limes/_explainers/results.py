@@ -282,6 +282,8 @@ class RowWarnings:
     outputs: Sequence[str]
     threshold: float | None  # of a decision, in the place of the usual one
     writers: Sequence[Writer]  # (d,) what writes numbers of a column
+    table: Table
+    absent: Mapping[int, Floats]  # codes of categories that no row has, by column without groups
 
     @classmethod
     def from_background(
@@ -327,6 +329,8 @@ class RowWarnings:
             outputs=verified.outputs,
             threshold=threshold,
             writers=[*map(writer_of, table.columns)],
+            table=table,
+            absent=table.ungrouped.absent_categories,
         )
 
     def of_rows(
@@ -386,7 +390,18 @@ class RowWarnings:
         """Warnings about data: values outside (n, d), scores, those of all rows, odd answers by row."""
         scores = self.scores(predictions)
         odd = odd_probabilities(predictions) if self.adds_up and not scores else {}
+        odd = self._with_unseen(rows, odd) if self.absent else odd
         return self._are_outside(rows, cells), scores, (*scores, *self.fixed), odd
+
+    def _with_unseen(self, rows: Floats, warnings: Mapping[int, Warnings]) -> dict[int, Warnings]:
+        """The warnings, and those about categories that the background does not have."""
+        plain, columns, added = self.table.plain(rows), self.table.ungrouped.columns, dict(warnings)
+        for j, codes in self.absent.items():
+            for i in np.flatnonzero(np.isin(plain[:, j], codes)).tolist():
+                (value,) = columns[j].originals(plain[[i], j])
+                text = RowWarning.of("unseen", name=columns[j].name, value=value)
+                added[i] = (text, *added.get(i, ()))
+        return added
 
     def _are_outside(self, rows: Floats, cells: Ints) -> Bools:
         """Which values (n, d) lie outside the background's range, and are no codes."""
@@ -512,6 +527,8 @@ def misleading_surrogates(
 
 # Features that people look at
 _LOOKED_AT = 5
+# Most answers that a warning advises to ask for
+_MOST_NEEDED = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -604,9 +621,10 @@ class _SampledRow:
     def _shortfall(self) -> Iterator[RowWarning]:
         calls, sampling, excess = self._answers, self.sampling, float(self._sample.excess[self.row])
         if sampling.tolerance is not None and excess > 1:
-            needed = ""
+            needed, its = "", calls * excess**2
             if np.isfinite(excess):
-                needed = sentence("tolerance", "needed", needed=calls * excess**2, more=self.kind.more)
+                facts = {"needed": its, "more": self.kind.more, "most": _MOST_NEEDED}
+                needed = sentence("tolerance", "needed" if its <= _MOST_NEEDED else "too many", **facts)
             facts = {"calls": calls, "rows": self.kind.rows, "excess": excess, "needed": needed}
             yield RowWarning.of("tolerance", "given", **facts)
         elif self.fitted.moments.cut_short[self.row]:

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 from itertools import pairwise
-from typing import Any, TypeAlias, Unpack
+from typing import Any, Never, TypeAlias, Unpack
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints, Objects, fingerprint
-from limes._checks import check_choice, check_count
+from limes._checks import check_choice, check_count, refuse_in_call
 from limes._explainers.backgrounds import check_hide, mean_over, several, split_rows
 from limes._explainers.masked import InputModel, MaskedExplainer, MaskedInput
 from limes._explainers.options import MaskedKeywords, complete, takes
@@ -152,7 +152,7 @@ class SeriesExplainer(MaskedExplainer["SplitSeries"]):
             channels=channels,
         )
 
-    def __call__(self, series: Any, *, progress: bool = True, workers: int = 1) -> Any:
+    def __call__(self, series: Any, *, progress: bool = True, workers: int = 1, **unknown: Never) -> Any:
         """Explain one series, or each of several.
 
         Parameters
@@ -177,6 +177,8 @@ class SeriesExplainer(MaskedExplainer["SplitSeries"]):
         Interrupted
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
+        if unknown:
+            refuse_in_call(unknown, SeriesExplainer)
         several = _as_list(series, columns(self._model.model))
         return self._explain(series, several, progress=progress, workers=workers)
 

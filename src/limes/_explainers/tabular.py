@@ -13,13 +13,13 @@ from copy import copy
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from importlib import import_module
-from typing import Any, Unpack
+from typing import Any, Never, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from limes._arrays import Floats, Ints
-from limes._checks import as_number, check_choice, check_count, check_size
+from limes._checks import as_number, check_choice, check_count, check_size, refuse_in_call
 from limes._diagnostics.context import JointContext, TableContext, source_of
 from limes._expectations.moments import REFUSED, CutShort
 from limes._explainers.options import ACCOUNT, Request, SamplingKeywords, SamplingOptions, complete, takes
@@ -32,7 +32,7 @@ from limes._explainers.results import (
     without_coefficients,
 )
 from limes._explainers.tables.compiled import CompiledExplainer
-from limes._explainers.tables.differences import OtherRows
+from limes._explainers.tables.differences import OtherRows, naming
 from limes._explainers.tables.fits import exact_account
 from limes._explainers.tables.groups import Groups
 from limes._explainers.tables.laws import TabularOptions
@@ -371,22 +371,21 @@ class TabularExplainer(Described):
         return dict(zip(self._background.names, self._background.keys.names, strict=True))
 
     @one_blas_thread()
-    def __call__(self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1) -> Explanation:
+    def __call__(
+        self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1, **unknown: Never
+    ) -> Explanation:
         """Explain one row or many.
 
         Parameters
         ----------
         X
-            Rows of the background's columns: a table of any kind, one row as a list, Series or mapping.
-            Columns of a dataframe are matched by name.
+            Rows: a table of any kind, with columns matched by name, or one as a list, Series or mapping.
         ids
-            Names of the rows, (n,) numbers or texts. The default is the index of a pandas frame, else
-            their positions.
+            Names of the rows, (n,): by default the index of a pandas frame, else their positions.
         progress
             Show a progress bar when it takes more than a second or two.
         workers
-            Rows that are sampled at the same time, each in its own thread: for models that wait for
-            something, or release the interpreter. Exact explanations always use all cores.
+            Rows that are sampled at once, each in its own thread. Exact explanations use all cores.
 
         Raises
         ------
@@ -394,20 +393,21 @@ class TabularExplainer(Described):
             If columns do not match, or a value is infinite, of a new category (unless the model is read and
             takes it), or missing where the background has none: says which row and column.
         ModelError
-            If the model fails. Its ``batch`` is the table it was given, its ``partial`` the explanation of
-            the rows so far; calls made so far are kept, and the same call continues from them.
+            If the model fails; its ``batch`` is the table it was given, its ``partial`` the explanation of
+            the rows so far. Calls are kept, and the same call continues from them.
         Interrupted
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
+        if unknown:
+            refuse_in_call(unknown, TabularExplainer)
         return self._answered(X, self._request, ids=ids, progress=progress, workers=workers)
 
     def contributions(
-        self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1
+        self, X: Any, *, ids: Any = None, progress: bool = True, workers: int = 1, **unknown: Never
     ) -> Explanation:
         """Explain rows by their contributions alone; coefficients are computed when they are read.
 
-        base + Σ_j φ_j = f(ξ): see `limes.Explanation.contributions`. Where the model is read, no surrogate is
-        fitted: neither coefficients nor R², nor the warnings that are about them.
+        base + Σ_j φ_j = f(ξ): see `limes.Explanation.contributions`. Of a read model no surrogate is fitted.
 
         Parameters
         ----------
@@ -417,25 +417,25 @@ class TabularExplainer(Described):
         Returns
         -------
         Explanation
-            With the contributions of all rows, computed in this call whatever the option ``contributions``.
+            Its ``.contributions.values`` are computed in this call, whatever the option ``contributions``.
 
         Raises
         ------
         InputError, ModelError, Interrupted
-            As of a call of the explainer; an InputError where contributions have too few calls, or
-            ``method="exact"`` has none.
+            As of a call; an InputError if contributions have too few calls, or ``method="exact"`` none.
 
         Examples
         --------
         >>> import limes
-        >>> import numpy as np
         >>> from sklearn.linear_model import Ridge
-        >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> X = [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
         >>> explainer = limes.TabularExplainer(Ridge(alpha=0).fit(X, [0, 2, 1, 3]), X)
         >>> account = explainer.contributions([[1.0, 1.0]]).contributions
         >>> (account.base_values + account.values.sum(axis=1)).round(9).tolist()
         [3.0]
         """
+        if unknown:
+            refuse_in_call(unknown, TabularExplainer, "contributions")
         return self._answered(X, ACCOUNT, ids=ids, progress=progress, workers=workers)
 
     def compiled(self) -> CompiledExplainer:
@@ -528,7 +528,7 @@ class TabularExplainer(Described):
         >>> account.base_values.tolist(), account.values.tolist(), account.alone.tolist()
         ([0.0], [[0.5, 0.5]], [[0.0, 0.0]])
         """
-        return self._against(a, OtherRows.of(self._model, b), ids=ids)
+        return self._against(a, OtherRows.of(self._model, b, argument="b"), ids=ids, argument="a")
 
     def _needs_cells(self, what: str) -> None:
         """Refuse what is about designs, where the law is one other row."""
@@ -538,9 +538,10 @@ class TabularExplainer(Described):
             )
 
     @one_blas_thread()
-    def _against(self, X: Any, other: OtherRows, *, ids: Any) -> Explanation:
-        """Contributions that lead from other rows to these."""
-        model, encoded, predictions, again = self._counted(X)
+    def _against(self, X: Any, other: OtherRows, *, ids: Any, argument: str = "") -> Explanation:
+        """Contributions that lead from other rows to these, which are an ``argument`` of a call."""
+        with naming(argument):
+            model, encoded, predictions, again = self._counted(X)
         model, encoded, other = other.admitted(model, encoded, X, self._errors)
         names, errors = row_names(X, ids, encoded)
         fields = {"ids": names, "errors": errors, "explainer": self}

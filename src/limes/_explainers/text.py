@@ -11,12 +11,12 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any, TypeAlias, Unpack, overload
+from typing import Any, Never, TypeAlias, Unpack, overload
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes._checks import check_choice
+from limes._checks import check_choice, refuse_in_call
 from limes._diagnostics.context import SubsetContext
 from limes._explainers.bound_input import BoundInput
 from limes._explainers.hierarchy import Words, check_hierarchy, may_have_levels
@@ -237,19 +237,17 @@ class TextExplainer(MaskedExplainer[Document]):
     def __call__(
         self, texts: Sequence[str], *, progress: bool = True, workers: int = 1
     ) -> list[Explanation]: ...
-    def __call__(self, texts: Any, *, progress: bool = True, workers: int = 1) -> Any:
+    def __call__(self, texts: Any, *, progress: bool = True, workers: int = 1, **unknown: Never) -> Any:
         """Explain one text, or each of several.
 
         Parameters
         ----------
         texts
-            A text gives an explanation of one row; a list of texts (or a column of a table) a list of them,
-            as each text has its own words.
+            A text gives an explanation of one row; a list of texts, or a column of a table, a list of them.
         progress
             Show a progress bar when it takes more than a second or two.
         workers
-            Texts that are explained at the same time, each in its own thread: for models that wait for
-            something, or release the interpreter.
+            Texts that are explained at the same time, each in its own thread.
 
         Raises
         ------
@@ -264,6 +262,8 @@ class TextExplainer(MaskedExplainer[Document]):
         Interrupted
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
+        if unknown:
+            refuse_in_call(unknown, TextExplainer)
         several = None if isinstance(texts, str | bytes | bytearray) else _as_list(texts)
         return self._explain(texts, several, progress=progress, workers=workers)
 

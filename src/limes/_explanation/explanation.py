@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from limes._show.plots import Plots
 
 
-# Names of coefficients that an explanation had itself until version 0.3, and those of contributions, too
+# Names of coefficients that an explanation had itself until version 0.3, and those of both readings
 _MOVED = (
     *("values", "standard_errors", "intercepts", "surrogate_predictions", "surrogate_errors", "local_errors"),
     *("shares", "share_errors", "effective_rows", "controls"),
@@ -189,13 +189,16 @@ class Explanation(Page):
 
         def __getattr__(self, name):
             if name in _MOVED:
-                both = f"; contributions are explanation.contributions.{name}" if name in _OF_BOTH else ""
-                warnings.warn(
-                    f"explanation.{name} is explanation.coefficients.{name}, of LIME's surrogate{both}",
-                    FutureWarning,
-                    stacklevel=2,
+                alone = (
+                    requested(self, "coefficients") is None and requested(self, "contributions") is not None
                 )
-                return getattr(self.coefficients, name)
+                # where contributions alone were asked for, other numbers would be taken for them
+                reading = "contributions" if alone and name in _OF_BOTH else "coefficients"
+                (other,) = {"contributions", "coefficients"} - {reading}
+                also = f"; {other} are explanation.{other}.{name}" if name in _OF_BOTH else ""
+                text = f"explanation.{name} is explanation.{reading}.{name}{also}"
+                warnings.warn(text, FutureWarning, stacklevel=2)
+                return getattr(getattr(self, reading), name)
             advice = f"; it is {OTHER_NAMES[name]}" if name in OTHER_NAMES else ""
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{advice}")
 
@@ -443,7 +446,7 @@ class Explanation(Page):
         k: int = 4,
         catalogue: Mapping[str, Any] | None = None,
         *,
-        row: int | str = 0,
+        row: int | str | None = None,
         output: str | int | None = None,
         sign: str = "both",
         of: str | None = None,
@@ -460,7 +463,8 @@ class Explanation(Page):
             them, where the feature raises the prediction, and where it lowers it; or three, the last where
             its value is missing. Without it a missing value has a sentence that says so.
         row, output
-            The row, by position or name; the output, the positive class of two unless given.
+            The row, by position or name; the output, the positive class of two unless given. Without a row
+            several rows have sentences about the first, with a ``FutureWarning``.
         sign : "both", "+" or "-"
             Whether to count only reasons that raise the prediction, "+", or lower it, "-".
         of : "contributions" or "coefficients"

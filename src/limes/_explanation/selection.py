@@ -5,6 +5,7 @@ A position, a name, a slice, a mask or a list of positions and names: all become
 
 from __future__ import annotations
 
+import warnings
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -81,9 +82,20 @@ def row_positions(part: Any, ids: Sequence[Any]) -> NDArray[np.intp]:
         ) from None
 
 
-def single_row(explanation: Any, row: int | str) -> Any:
-    """Return one row, by position or by a name that no other row has."""
-    one = explanation[row]
+def single_row(explanation: Any, row: int | str | None, call: str = "") -> Any:
+    """Return one row, by position or by a name that no other row has; the only or first one if None.
+
+    A ``call`` whose text does not name its row warns where there are several and none was chosen.
+    """
+    if row is None and len(explanation) > 1:
+        warnings.warn(
+            f"{call} is about the first row alone, and the explanation has {len(explanation)} rows: pass "
+            "row=, a position or a name, or choose one, as in explanation[0]; a later version refuses "
+            "several rows without row=",
+            FutureWarning,
+            stacklevel=4,  # whoever called the method
+        )
+    one = explanation[row or 0]
     if len(one) != 1:
         raise InputError(f"{len(one)} rows are called {row!r}: pass the position of one")
     return one
@@ -105,9 +117,12 @@ def by_feature(option: str, values: Mapping[Any, Any], explanation: Any) -> dict
     for name, value in values.items():
         positions = names.positions(name)
         if not positions:
-            raise InputError(
-                f"{option}: there is no feature {name!r}{did_you_mean(name, explanation.feature_names)}"
-            )
+            groups = explanation.provenance.get("groups", {})
+            owner = next((group for group, members in groups.items() if name in members), None)
+            advice = did_you_mean(name, explanation.feature_names)
+            if owner is not None:
+                advice = f": this column is in the group {owner!r}, which is one feature; name the group"
+            raise InputError(f"{option}: there is no feature {name!r}{advice}")
         texts[explanation.feature_names[positions[0]]] = value
     return texts
 

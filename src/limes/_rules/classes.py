@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from limes._checks import did_you_mean
 from limes._names import text_of
 from limes._rules.bounds import Bounds, Box, Crossing, Range, Searched, Texture, bounds_of
 from limes._rules.literals import SignRows
+from limes._rules.problem import AnswerRange
 from limes._threads import LRUCache
 from limes.exceptions import InputError, ModelError
 from limes.models._algebra import map_outputs
@@ -81,6 +82,23 @@ def class_labels(model: Any) -> tuple[Any, ...]:
     return tuple(np.asarray(classes).tolist())
 
 
+@dataclass(frozen=True, eq=False)
+class PredictedClass:
+    """1 where a model predicts one class, and 0 elsewhere."""
+
+    model: Any
+    label: Any
+
+    answer_range: ClassVar[AnswerRange] = AnswerRange(0.0, 1.0, "the range of whether a class is predicted")
+
+    @property
+    def output(self) -> Output:
+        return Output("", None, (f"class {text_of(self.label)}",))
+
+    def __call__(self, table: Any) -> Floats:
+        return np.asarray(np.asarray(self.model.predict(table)).ravel() == self.label, dtype=np.float64)
+
+
 class Classes:
     """The classes of a model: which one it predicts, and what is searched for another one."""
 
@@ -107,6 +125,9 @@ class Classes:
     def __call__(self, rows: Floats) -> Ints:
         """Return the positions of the classes predicted at rows (n, d)."""
         return self._caller(rows).astype(np.int64)
+
+    def indicator(self, label: Any) -> PredictedClass:
+        return PredictedClass(self._model, label)
 
     def position(self, label: Any) -> int:
         """Return the position of a class by its label, or the text of it."""

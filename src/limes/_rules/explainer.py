@@ -17,6 +17,7 @@ from limes._checks import (
     check_count,
     check_probability,
     check_size,
+    refuse_in_call,
     refuse_unknown,
 )
 from limes._explainers.options import SamplingOptions
@@ -122,7 +123,8 @@ class SparseExplainer(Described):
         For "certain": "values" (a fact is the row's own value of a column) or "literals" (that it lies in
         the bin or level of ``literals``). None: "literals" if they are passed, else "values".
     threshold
-        For "class" and "certain": the number between the classes; 0.5 for probabilities, 0 for margins. For
+        For "class" and "certain": the number between the classes; 0.5 for probabilities, 0 for margins. Of
+        three classes or more, without ``output``, the class that ``predict`` gives stays the same. For
         "certain" also "class": that the model predicts the row's class, of any number of classes.
     spread
         σ ≥ 0, 1 by default; the larger, the closer to the instance. Laws of a table have none.
@@ -169,8 +171,8 @@ class SparseExplainer(Described):
         Probability with which all bounds of the certificate hold together.
     output
         As for :class:`limes.TabularExplainer`; of two classes the second is explained, of more choose one.
-        For "certain" None is the class that the model predicts at the rows, which share one, and
-        ``threshold="class"``.
+        For "precision", "class" and "certain" None is the class that the model predicts at the rows, which
+        share one: for "precision" its probability, else that ``predict`` gives it.
     fresh
         Number of fresh rows for the certificate; ``samples`` by default.
     scale
@@ -360,8 +362,10 @@ class SparseExplainer(Described):
         self._threshold, self._has_usual_threshold = threshold, threshold is None
         self._question: Question | None = None
         # of three classes or more the one that is predicted is chosen row by row
-        self._by_class = is_certain and output is None and threshold is None and largest is None
-        self._by_class = self._by_class and method == "auto" and len(class_labels(model)) > 2
+        takes_class = largest is None if is_certain else self._config.is_to_hold
+        self._by_class = takes_class and output is None and threshold is None and method == "auto"
+        self._by_class = self._by_class and len(class_labels(model)) > 2
+        self._answers_class = False
         if is_certain:
             threshold = "class" if self._by_class else threshold
             check_size("time_limit", TIME_LIMIT if time_limit is None else time_limit)
@@ -475,7 +479,13 @@ class SparseExplainer(Described):
 
     @one_blas_thread()
     def __call__(
-        self, X: Any, *, exclude: Sequence[Any] = (), progress: bool = True, workers: int = 1
+        self,
+        X: Any,
+        *,
+        exclude: Sequence[Any] = (),
+        progress: bool = True,
+        workers: int = 1,
+        **unknown: Never,
     ) -> Explanation:
         """Explain one row or many.
 
@@ -500,9 +510,12 @@ class SparseExplainer(Described):
         Interrupted
             If the user stops it (Ctrl-C), with the same ``partial``; a KeyboardInterrupt.
         """
+        if unknown:
+            refuse_in_call(unknown, SparseExplainer)
         rows = self._rows.encode(X)
         if self._by_class:
-            return self._of_class(rows)(X, exclude=exclude, progress=progress, workers=workers)
+            chosen_one = self._of_class(rows, by_predict=self._config.objective == "class")
+            return chosen_one(X, exclude=exclude, progress=progress, workers=workers)
         model = self._current(rows)
         near, names = [self._rows.near(row, self._spread) for row in rows], ids_of(X, len(rows))
         excluded = self._rows.positions(
@@ -654,22 +667,34 @@ class SparseExplainer(Described):
             border = THRESHOLDS[self._output.method]
         return question.contrasts(count, self._ask, border, output=self._ask.name, quantity=quantity)
 
-    def _of_class(self, rows: Floats) -> SparseExplainer:
-        """Return the explainer of the class that the model predicts at rows."""
+    def _of_class(self, rows: Floats, *, by_predict: bool = False) -> SparseExplainer:
+        """Return the explainer of the class that the model predicts at rows.
+
+        It is of the class's share, or of whether the model predicts it: the largest share may be below one
+        half.
+        """
         reader, one = self._reader, copy(self)
         classes = Classes(reader.model, self._rows, reader.form_of)
         places = np.unique(classes(rows)).tolist()
         if len(places) > 1:
+            other = " with threshold='class'" if self._config.objective == "certain" else ""
             raise InputError(
                 f"the model predicts {len(places)} classes at these rows, and an explanation is of one "
-                "output: pass the rows of one class at a time, or output= with threshold='class'"
+                f"output: pass the rows of one class at a time, or output={other}"
             )
-        output = resolve(reader.model, classes.labels[places[0]])
-        ask = OneOutput(ModelCaller(reader.model, output, self._rows.decode), output)
+        label, model, config = classes.labels[places[0]], reader.model, self._config
+        output = resolve(model, label)
+        if by_predict:
+            model, config = classes.indicator(label), replace(config, threshold=0.5)
+            output = model.output
+            reader = replace(reader, passed=reader.passed or model.answer_range)
+        ask = OneOutput(ModelCaller(model, output, self._rows.decode), output)
         vars(one).update(
             _output=output,
             _ask=ask,
-            _reader=replace(reader, output=output, ask=ask),
+            _config=config,
+            _answers_class=by_predict,
+            _reader=replace(reader, model=model, output=output, ask=ask),
             _bound=None,
             _repetition=LRUCache(1),
             _by_class=False,
@@ -843,7 +868,7 @@ class SparseExplainer(Described):
             claim = f"within {number(rule.bounds['band'], 2)} of {number(rule.target)}"
             if config.objective == "class":
                 claim = f"{'<' if rule.target < config.threshold else '>='} {chosen(config.threshold)}"
-            return holding_text(facts, name, claim)
+            return holding_text(facts, name, "is predicted" if self._answers_class else claim)
         if self._counts_facts:
             u, constant = 2.0 * u, constant - float(u.sum())
         return rule_text(self._rows.facts(row, u), name, rule.target, constant)

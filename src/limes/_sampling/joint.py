@@ -101,14 +101,31 @@ class JointExpectation(SharedState):
         return Clusters(np.arange(len(self.family.rows)))  # every row by itself
 
     @cached_property
+    def _exact(self) -> tuple[Any, str]:
+        """Exact contributions, or None and the reason; the reason is "" of a model that is called."""
+        if self._exact_contributions is None:
+            return None, ""
+        try:
+            return self._exact_contributions(self._predict, self.family), ""
+        except NotReadableError as error:
+            return None, str(error)
+
+    @property
     def interventional(self) -> Any:
         """Exact contributions, without a call of the model; None without them."""
+        return self._exact[0]
+
+    @property
+    def how_contributions(self) -> str:
+        """Whether contributions of a read model are exact, or why they are not; "" of one that is called."""
         if self._exact_contributions is None:
-            return None
-        try:
-            return self._exact_contributions(self._predict, self.family)
-        except NotReadableError:
-            return None
+            return ""
+        exact, reason = self._exact
+        return (
+            f"contributions are estimated, as {reason}"
+            if exact is None
+            else "contributions are exact for them"
+        )
 
     def moments(self, design: Any, row: Floats) -> Moments:  # noqa: ARG002 - the row's cells decide it
         return self.at(self.family.cells(row[None])[0])[1]

@@ -63,6 +63,7 @@ class InterventionalGame(ABC):
     """Computes a form's contributions against the rows of one background; threads may share it."""
 
     seconds: float  # about what a row by itself takes
+    way: str = ""  # by which they are exact, where that may take long
     numbers: int = 1  # of an array for each row
 
     @property
@@ -97,8 +98,8 @@ class Interventional:
             self._against = against(form, family.rows)
         if self.seconds > _MOST_SECONDS:
             raise NotReadableError(
-                f"exact contributions against {len(family.rows):,} rows take too long: "
-                f"about {self.seconds:.0f} s a row"
+                f"exact contributions against {len(family.rows):,} rows{self._against.way} take too long: "
+                f"about {self.seconds:,.0f} s a row"
             )
 
     @property
@@ -477,6 +478,7 @@ class CoalitionGame(InterventionalGame):
         self._predict, self._background, self._beside = predict, background, beside
         self._columns = int((background != background[:1]).any(axis=0).sum())
         self.seconds = seconds * 2.0**self._columns * len(background)
+        self.way = f" by all coalitions of {self._columns:,} columns"
 
     def __call__(self, x: Floats, weights: Floats | None) -> RowContributions:
         shares = _shares(x, weights, self._background)

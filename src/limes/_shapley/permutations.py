@@ -122,6 +122,8 @@ class PermutationSampler:
     check: Callable[[], None] | None = None
     # what to do where n calls are missing
     advice: Callable[[int], str] = "use {} more".format
+    # columns (d,) that a form reads: walks cannot have missed a change by the others
+    reads: Bools | None = None
 
     def at(
         self,
@@ -157,7 +159,7 @@ class PermutationSampler:
         is_current: bool,
     ) -> RowContributions:
         most_calls, accuracy = max(0, self.sampling.max_calls - spent), self.sampling.accuracy
-        varies = starts.varies(row)
+        varies = self.varies(starts, row)
         a_pair = _calls_of_a_pair(int(varies.sum()))
         pairs = most_calls // a_pair
         if pairs < _FEWEST_PAIRS:
@@ -178,7 +180,7 @@ class PermutationSampler:
             retry=self.sampling.retry,
             is_function=self.sampling.is_function,
         )
-        rows = _AskedRows(row, prediction, calls.one_pass(calls), others)
+        rows = _AskedRows(row, prediction, varies, calls.one_pass(calls), others)
         walk = _Walk(row, prediction, varies, size, rows.along, others)
         rng, drawing = np.random.default_rng(self.stream(row)), starts.drawing(size, pairs)
         walk.passes = drawing.passes
@@ -215,7 +217,7 @@ class PermutationSampler:
         walk = _Walk(
             row,
             prediction[first:],
-            starts.varies(row),
+            self.varies(starts, row),
             _MOST_BEHIND,
             partial(_along_margins, form, row, first),
             others,
@@ -238,6 +240,11 @@ class PermutationSampler:
         estimate = walk.until(accuracy, mean, walked, lambda: most - walk.groups)
         account = walk.result(_with_omitted(estimate, walk, starts))
         return account.with_complement() if first else account
+
+    def varies(self, starts: Starts, row: Floats) -> Bools:
+        """Which columns may change a prediction on the way to the row, (d,)."""
+        varies = starts.varies(row)
+        return varies if self.reads is None else varies & self.reads
 
     def stream(self, row: Floats) -> np.random.SeedSequence:
         # the first streams are those of the explanation's own draws
@@ -304,13 +311,14 @@ class _AskedRows:
 
     row: Floats
     prediction: Floats
+    varies: Bools  # (d,)
     ask: Callable[[Floats], Floats]
     others: ControlVariates | None
 
     def along(self, z: Floats, at_z: Floats | None, paths: Ints) -> tuple[Floats, Floats | None]:
         d = self.row.size
         place = np.argsort(paths, axis=2)
-        differs = ~same(z, self.row)
+        differs = ~same(z, self.row) & self.varies
         moves = np.take_along_axis(np.broadcast_to(differs, paths.shape), paths, axis=2)
         moved, total = moves.cumsum(axis=2), differs.sum(axis=1)[:, None]
         # steps that lead to a new row, and those of them that lead to ξ

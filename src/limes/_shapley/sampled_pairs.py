@@ -50,7 +50,7 @@ class PairSampler:
 
     def at(self, row: Floats, starts: Starts, outputs: int) -> SampledPairs:
         """Pairs at one row (d,), by at most ``max_calls`` answers; InputError where these are too few."""
-        walks, varies = self.walks, np.flatnonzero(starts.varies(row))
+        walks, varies = self.walks, np.flatnonzero(self.walks.varies(starts, row))
         if starts.omitted is not None:
             raise InputError(
                 "pairs under law='joint' need the whole background, and rows of it were left out: pass a "

@@ -247,7 +247,7 @@ def number_dots(axes: Axes, x: Floats, y: Floats, numbers: Floats, size: int, **
     from matplotlib.colors import ListedColormap
 
     present = ~np.isnan(numbers)
-    axes.scatter(x[~present], y[~present], s=size, color=UNKNOWN, linewidths=0, zorder=2)
+    axes.scatter(x[~present], y[~present], s=size, color=UNKNOWN, linewidths=0, zorder=4)
     if not present.any():
         return None
     # without its ends, which vanish on white or black; lightness alone separates low from high

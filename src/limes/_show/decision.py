@@ -162,7 +162,7 @@ def decision_page(
     explanation: Explanation,
     path: str | Path | None = None,
     *,
-    row: int | str = 0,
+    row: int | str | None = None,
     output: str | int | None = None,
     decision: str = "",
     outcome: str = "outcome",
@@ -187,8 +187,9 @@ def decision_page(
     path
         The file to write.
     row, output
-        What the page is about, by position or name. The output is that with the largest prediction, of two
-        classes the second, unless given.
+        What the page is about, by position or name. Without a row that of several rows is about the first,
+        with a ``FutureWarning``. The output is that with the largest prediction, of two classes the second,
+        unless given.
     decision
         A sentence on what was decided. The page states the prediction below it.
     outcome
@@ -259,7 +260,7 @@ def page_of(letter: Letter, one: Explanation) -> str:
 def letter_of(
     explanation: Explanation,
     *,
-    row: int | str = 0,
+    row: int | str | None = None,
     output: str | int | None = None,
     decision: str = "",
     outcome: str = "outcome",
@@ -276,7 +277,7 @@ def letter_of(
         raise InputError(f"decision_page(reasons={reasons!r}): pass a number of reasons, 1 or more")
     if sign is not None:
         check_choice("sign", sign, ("both", "+", "-"))
-    one = single_row(explanation, row)
+    one = single_row(explanation, row, "limes.decision_page()")
     check_weights(one, "decision_page(explanation): pass facts=")
     # a rule's weights are of facts that are -1 or +1, and its changes are shown
     one = in_differences(one[..., output_position(one, output)])

@@ -292,7 +292,7 @@ def reasons(
     explanation: Explanation,
     k: int,
     catalogue: Catalogue | None,
-    row: int | str,
+    row: int | str | None,
     output: str | int | None,
     sign: str,
     of: str,
@@ -310,7 +310,7 @@ def reasons(
         raise InputError(f"scale={scale!r} is for probabilities: pass scale='units'")
     catalogue = by_feature("catalogue", catalogue or {}, explanation)
     _check_catalogue(catalogue)
-    one = single_row(explanation, row)
+    one = single_row(explanation, row, "explanation.reasons()")
     one = one[..., output_position(one, output)]
     account = named_account(one, of)
     (view,) = view_row(one, 0, len(one.feature_names), account=account).outputs

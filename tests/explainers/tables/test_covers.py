@@ -167,13 +167,13 @@ def test_everything_shown_speaks_of_contributions_alone():
         str(explanation),
         explanation.to_html(),
         explanation.to_report(),
-        explanation.to_html(kind="decision"),
+        explanation[0].to_html(kind="decision"),
     ]
     for text in texts[:2]:
         assert "as they count these" in text
         assert "LIME" not in text
     assert len(explanation.top(2).feature_names) == 2
-    assert len(explanation.reasons(2)) == 2
+    assert len(explanation.reasons(2, row=0)) == 2
     assert set(explanation.to_frame()["feature"]) == set(FRAME)
     for picture in (
         explanation.plot.waterfall,

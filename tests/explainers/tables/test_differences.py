@@ -19,7 +19,7 @@ from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, SplineTrans
 from sklearn.svm import SVR
 
 import limes
-from limes.exceptions import InputError
+from limes.exceptions import CellError, InputError
 
 X, Y = load_diabetes(return_X_y=True)
 X = np.round(X[:, [0, 2, 3, 8, 9]] * 20.0, 2)
@@ -281,3 +281,21 @@ def test_media_say_what_is_compared():
     change = limes.between_models(model, LogisticRegression(C=0.1).fit(X, CLASSES > 0), X[0], background=X)
     assert "change of P(target = True)" in str(change)
     assert "is the change of what is usual" in " ".join(str(change).split())
+
+
+def test_an_error_about_rows_says_which_of_the_two():
+    table = pd.DataFrame({"age": [1.0, 2.0, 3.0, 4.0], "bmi": [2.0, 1.0, 4.0, 3.0]})
+    explainer = limes.TabularExplainer(lambda x: x["age"] * x["bmi"], table)
+    good, renamed = table.iloc[[0]], table.iloc[[1]].rename(columns={"age": "Age"})
+    infinite = table.iloc[[1]].assign(bmi=np.inf)
+    for between in (explainer.between, explainer.compiled().between):
+        with pytest.raises(InputError, match=r"^a: X has no column 'age'"):
+            between(renamed, good)
+        with pytest.raises(InputError, match=r"^b: X has no column 'age'"):
+            between(good, renamed)
+        with pytest.raises(CellError, match=r"^b: row 0, column 'bmi': inf"):
+            between(good, infinite)
+        with pytest.raises(CellError, match=r"^a: row 0, column 'bmi': inf"):
+            between(infinite, good)
+    with pytest.raises(InputError, match=r"^b has 2 rows, and a has 3"):
+        explainer.between(table[:3], table[:2])

@@ -135,3 +135,23 @@ def test_a_model_that_is_fitted_again_is_read_again():
     np.testing.assert_allclose(result.predictions, model.predict(ROWS), rtol=oracle.EXACT)
     expected = np.stack([enumerated(model.predict, row) for _, row in ROWS.iterrows()])
     np.testing.assert_allclose(result.coefficients.values, expected, rtol=0, atol=oracle.EXACT)
+
+
+def codes_of(rows):
+    return [[warning.code for warning in row if warning.code in ("outside", "unseen")] for row in rows]
+
+
+@pytest.mark.parametrize("groups", [None, {"who": ["race", "sex"]}])
+def test_whoever_explains_a_category_without_a_row_says_so(groups):
+    """A service had the contributions of a category that the background lacks without any code."""
+    explainer = limes.TabularExplainer(pipeline(Ridge()), TABLE, groups=groups)
+    expected = [[], ["unseen"], [], []]
+    explanation = explainer(ROWS, progress=False)
+    assert codes_of(explanation.row_warnings) == expected
+    assert codes_of(explainer.contributions(ROWS, progress=False).contributions.row_warnings) == expected
+    assert "race = Martian does not occur in the background" in str(explanation[1])
+    explain, rows = explainer.compiled(), ROWS.to_dict("records")
+    assert [list(codes) for codes in explain(ROWS).warnings] == expected
+    assert [list(its.warnings[0]) for its in explain.each(rows)] == expected
+    assert [list(explain(row).warnings[0]) for row in rows] == expected
+    assert codes_of(explainer.between(ROWS.iloc[[1]], ROWS.iloc[[0]]).row_warnings) == [["unseen"]]

@@ -53,7 +53,7 @@ class PlainContributions(NamedTuple):
         precision.
     warnings : n tuples of codes
         Codes of the rows' warnings, as of ``explanation.contributions.row_warnings``: "outside" where a value
-        lies outside the background's range.
+        lies outside the background's range, "unseen" where a category does not occur there.
     standard_errors : as ``values``
         0 where exact.
 

@@ -8,6 +8,7 @@ contributions (``_explanation/differences.py``).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,7 @@ from limes.exceptions import InputError
 from limes.models._calling.counts import AnswerCount
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from limes._explainers.tables.model import TabularModel
 
@@ -48,6 +49,17 @@ if TYPE_CHECKING:
 _MIXTURES = 16
 # Facts of a provenance that are about a law of many rows
 _OF_LAWS = ("slopes", "meaning", "background", "bins", "law", "weights", "bandwidth", "ridge", "own values")
+
+
+@contextmanager
+def naming(argument: str) -> Iterator[None]:
+    """Say which argument an error about rows is about, where a call has rows twice."""
+    try:
+        yield
+    except InputError as error:
+        if argument:
+            error.args = (f"{argument}: {error.args[0]}", *error.args[1:])
+        raise
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +72,12 @@ class OtherRows:
     is_alone: bool = False  # whether no background is known beside it
 
     @classmethod
-    def of(cls, model: TabularModel, rows: Any, *, is_alone: bool = False) -> OtherRows:
-        """Rows as a user passes them, named if one has a name."""
-        _, encoded = model.encoded(rows, "raise")
+    def of(
+        cls, model: TabularModel, rows: Any, *, is_alone: bool = False, argument: str = "reference"
+    ) -> OtherRows:
+        """Rows as a user passes them as an ``argument``, named if one has a name."""
+        with naming(argument):
+            _, encoded = model.encoded(rows, "raise")
         (name, *others), _ = row_names(rows, None, encoded)
         named = hasattr(rows, "index") and not isinstance(rows, Mapping | Sequence)
         text = f"row {name}" if isinstance(name, int) else str(name)
@@ -219,7 +234,7 @@ def _sampled(model: TabularModel, row: Floats, other: Floats, prediction: Floats
         walks = PermutationSampler(bound.ask, sampling, advice=bound.budget.advice)
     else:
         behind = None if bound.form is None else behind_links(bound.form)
-        walks = PermutationSampler(behind or bound.read_predict, sampling, asks=False)
+        walks = PermutationSampler(behind or bound.read_predict, sampling, asks=False, reads=bound.reads)
     with AnswerCount().counting() as count:
         answer = np.asarray(walks.predict(other[None])).reshape(1, -1)
     around = OccurringRows(np.zeros((1, row.size)), np.ones(1), 0.0)

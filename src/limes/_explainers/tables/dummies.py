@@ -34,10 +34,13 @@ class Dummies:
     is_whole: bool = True  # whether one is always 1
 
 
-def find_dummies(names: Sequence[str], matrix: Floats, *, with_parts: bool = False) -> list[Dummies]:
+def find_dummies(
+    names: Sequence[str], matrix: Floats, *, with_parts: bool = False, are_chosen: bool = False
+) -> list[Dummies]:
     """The sets of dummies among columns (n, d), by the beginnings of their names, or else side by side.
 
-    ``with_parts`` also those that begin alike and of which at most one is 1.
+    ``with_parts`` also those that begin alike and of which at most one is 1. Of columns that ``are_chosen``
+    as a group it does not matter whether that may be by chance.
     """
     binary = np.flatnonzero(((matrix == 0.0) | (matrix == 1.0)).all(axis=0)).tolist()
     ones = {j: matrix[:, j] == 1.0 for j in binary}
@@ -53,7 +56,7 @@ def find_dummies(names: Sequence[str], matrix: Floats, *, with_parts: bool = Fal
             named |= {*its}
     for beginning in sorted(by_beginning, key=len) if with_parts else ():
         its = [j for j in by_beginning[beginning] if j not in named and ones[j].any()]
-        if len(its) > 1 and _exclude_each_other([ones[j] for j in its]):
+        if len(its) > 1 and _exclude_each_other([ones[j] for j in its], are_chosen=are_chosen):
             of_names.append(replace(_named(beginning, its, names), is_whole=False))
             named |= {*its}
     unnamed = [j for j in binary if j not in named and ones[j].any()]
@@ -87,11 +90,12 @@ def _is_partition(ones: Sequence[Bools]) -> bool:
     return bool((np.sum(ones, axis=0) == 1).all())
 
 
-def _exclude_each_other(ones: Sequence[Bools]) -> bool:
+def _exclude_each_other(ones: Sequence[Bools], *, are_chosen: bool) -> bool:
     """Whether two flags (n,) are never set together, which is not by chance."""
     shares = np.array([its.mean() for its in ones])
     pairs = (shares.sum() ** 2 - (shares**2).sum()) / 2.0
-    return bool((np.sum(ones, axis=0) <= 1).all()) and len(ones[0]) * pairs >= _BY_CHANCE
+    is_by_chance = not are_chosen and len(ones[0]) * pairs < _BY_CHANCE
+    return bool((np.sum(ones, axis=0) <= 1).all()) and not is_by_chance
 
 
 def _runs(columns: Sequence[int], ones: dict[int, Bools]) -> list[list[int]]:

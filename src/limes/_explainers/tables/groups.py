@@ -98,6 +98,10 @@ class Groups:
         return tuple(names)
 
 
+# Categories that a row without any of them names
+_NAMED = 3
+
+
 def _members(table: Table, name: Any, columns: Any) -> tuple[int, ...]:
     """Positions of the columns of a group."""
     if not isinstance(name, str) or not name.strip():
@@ -135,8 +139,9 @@ class GroupColumn(TableColumn):
 
     @cached_property
     def dummies(self) -> list[Dummies]:
-        """Sets of columns of which exactly one is 1: their texts name that one."""
-        return find_dummies([column.name for column in self.columns], self.tuples.background)
+        """Sets of columns of which at most one is 1: their texts name that one, or none of them."""
+        names = [column.name for column in self.columns]
+        return find_dummies(names, self.tuples.background, with_parts=True, are_chosen=True)
 
     def values_of(self, cells: Floats) -> list[Any]:
         return [*self.originals(np.unique(cells))]
@@ -158,15 +163,20 @@ class GroupColumn(TableColumn):
         return texts
 
     def joined(self, texts: Sequence[str], ones: Bools) -> str:
-        """The texts of the columns as one; of dummies only which of them ``is 1``, if one is."""
+        """The texts of the columns as one; of dummies only which of them ``is 1``, if one is, or none."""
         left_out, names = set[int](), dict[int, str]()
         for its in self.dummies:
             active = [i for i, j in enumerate(its.members) if ones[j]]
+            is_whole = len(its.members) == len(self.columns)
+            categories = its.categories if is_whole else [self.columns[j].name for j in its.members]
             if len(active) == 1:
-                left_out |= {*its.members}
-                member = its.members[active[0]]
-                is_whole = len(its.members) == len(self.columns)
-                names[member] = its.categories[active[0]] if is_whole else self.columns[member].name
+                names[its.members[active[0]]] = categories[active[0]]
+            elif not active and not its.is_whole:  # the category that was dropped
+                more = ", ..." if len(categories) > _NAMED else ""
+                names[its.members[0]] = f"none of {', '.join(categories[:_NAMED])}{more}"
+            else:
+                continue
+            left_out |= {*its.members}
         kept = [names.get(j, text) for j, text in enumerate(texts) if j in names or j not in left_out]
         return _AND.join(kept)
 

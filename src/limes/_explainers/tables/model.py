@@ -339,6 +339,7 @@ class TabularModel:
             asks=asks,
             check=self.bound.check_current if asks else None,
             advice=budget.advice,
+            reads=self.bound.reads,
         )
         if isinstance(self.law, JointFamily):
             joint = rows.x, rows.cells, fit, predictions, walks, spent, self.table.groups
@@ -348,7 +349,10 @@ class TabularModel:
             form, expectation = self._read_form, self.bound.fallback
             # method="exact" gives no estimates
             predict = behind_links(form.form) or form.form.predict
-            walks = PermutationSampler(predict, its.sampling, asks=False) if expectation else None
+            reads = self.bound.reads
+            walks = (
+                PermutationSampler(predict, its.sampling, asks=False, reads=reads) if expectation else None
+            )
         inputs = rows.x, rows.cells, fit, form, expectation, predictions, walks, spent
         writers = [*map(writer_of, self.table.columns)]
         return TableFits(

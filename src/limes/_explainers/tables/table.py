@@ -551,6 +551,16 @@ class Table:
         columns = zip(self.columns, new, strict=True)
         return replace(self, columns=tuple(c.with_levels(more) if more else c for c, more in columns))
 
+    @cached_property
+    def absent_categories(self) -> dict[int, Floats]:
+        """Codes of levels that no row has, by column: explained rows brought them (`with_levels_of`)."""
+        codes = {
+            j: np.setdiff1d([*column.codes.values()], self.matrix[:, j])
+            for j, column in enumerate(self.columns)
+            if column.categorical
+        }
+        return {j: its for j, its in codes.items() if its.size}
+
     def with_categories(self, columns: Sequence[int]) -> Table:
         """The same background with further columns of numbers, by position, as categories."""
         if not columns:

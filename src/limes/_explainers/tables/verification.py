@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Bools, Floats, Ints
 from limes._expectations.moments import ExactMoments, Moments
-from limes._expectations.of_forms import exact_expectation
+from limes._expectations.of_forms import columns_read, exact_expectation
 from limes._explainers.budget import FEW_CALLS, TableBudget
 from limes._explainers.options import REQUESTED, SamplingOptions
 from limes._explainers.tables.laws import Family
@@ -114,6 +114,7 @@ class BoundTable(VerifiedForm):
     detector: RefitDetector
     budget: TableBudget
     checks: AnswerCount  # what was asked before any row was explained
+    reads: Bools | None = None  # columns (d,) that the answers of a read model may depend on
     # what samples rows that the exact expectation refuses, from the form, with method="auto"
     fallback: PooledExpectation | SampledExpectation | None = None
 
@@ -289,6 +290,10 @@ class TableVerification:
                 exact_contributions=partial(Interventional, verified.form) if is_read else None,
             )
             why = f"law='joint' rests on {len(law.rows):,} background rows, a sample of their population"
+            if is_read:
+                why += f"; {expectation.how_contributions}"
+            elif self.read.reason:
+                why += f"; the model is called: {self.read.reason}"
             return self._sampled(verified, expectation, why)
         reason = self.read.reason or REQUESTED
         if form is not None and method != "sampled":
@@ -319,7 +324,12 @@ class TableVerification:
         rowwise = RowwisePredictions(verified.ask, self.table.matrix, budget.most and budget.again)
         detector = verified.watch(verified.ask, few_rows(self.table.matrix))
         facts = vars(verified) | {"form": None, "margin": None, "reason": reason}
-        return self._bound(facts, expectation=expectation, rowwise=rowwise, detector=detector)
+        predict, reads = verified.read_predict, None
+        if predict is not None:
+            form = predict.margin if isinstance(predict, CurvedMargin) else verified.form
+            reads = None if form is None else columns_read(form)
+        parts = {"expectation": expectation, "rowwise": rowwise, "detector": detector, "reads": reads}
+        return self._bound(facts, **parts)
 
     def _exact(self, form: Form) -> BoundTable:
         if self.is_compared:  # rows whose moments cannot be computed are refused one by one
@@ -335,7 +345,7 @@ class TableVerification:
         rowwise = verified.predict if isinstance(form, Forest | ForestOfTuples) else form.predict
         detector = verified.watch(self._quickest(verified), few_rows(self.table.matrix))
         parts = {"expectation": expectation, "rowwise": rowwise, "detector": detector, "fallback": fallback}
-        return self._bound(vars(verified), **parts)
+        return self._bound(vars(verified), **parts, reads=columns_read(form))
 
     def _bound(self, facts: Mapping[str, Any], **parts: Any) -> BoundTable:
         return BoundTable(**facts, **parts, budget=self.budget, checks=self.checks)
