@@ -137,7 +137,8 @@ def test_a_number_of_a_group_off_by_a_hundred_millionth_is_reported(monkeypatch,
         def off(self, place):
             shares = true(self, place)
             # they still add up
-            return shares._replace(values=shares.values + np.abs(shares.values).max() * np.array([2e-8, -2e-8]))
+            step = 2e-8 * np.abs(shares.values).max()
+            return shares._replace(values=shares.values + np.array([step, -step]))
 
         monkeypatch.setattr(Fit, "within", off)
     else:
