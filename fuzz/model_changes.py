@@ -1,4 +1,4 @@
-"""Contributions of a change of models: against Shapley values of the difference of their own answers.
+"""Contributions of a change of models: against Shapley values of the difference of both answers.
 
 The older model is the same one, fitted to the targets in the reverse order. The games are those of
 `accounts`.

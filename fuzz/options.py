@@ -53,8 +53,8 @@ class Options:
     def without(self, j: int) -> Options:
         """The same without column j."""
         bins = [*self.bins[:j], *self.bins[j + 1 :]] if isinstance(self.bins, list) else self.bins
-        left = [tuple(i - (i > j) for i in its if i != j) for its in self.groups]
-        return replace(self, bins=bins, groups=tuple(its for its in left if its))
+        rest = [tuple(i - (i > j) for i in its if i != j) for its in self.groups]
+        return replace(self, bins=bins, groups=tuple(its for its in rest if its))
 
     def nu(self, d: int) -> float:
         """The bandwidth that is meant."""
