@@ -115,7 +115,7 @@ class ExplainedRows(NamedTuple):
 
 
 def _rows_of_dmatrix(X: Any) -> Floats:
-    """Rows as XGBoost stores them, in single precision, in which its trees read them, with NaN where missing."""
+    """Rows as XGBoost stores them, in single precision, in which its trees read them; NaN where missing."""
     if "c" in (X.feature_types or ()):
         raise InputError("a DMatrix has codes in the place of categories: pass the table it was made of")
     stored = X.get_data().tocoo()
