@@ -212,26 +212,26 @@ def test_few_calls_have_errors_that_cover(calls, law):
             share = 1.0 / ((d - 1) * math.comb(d - 2, sum(others)))
             expected[i, j] += share * changes[others] / 2.0
         expected[j, i] = expected[i, j]
-    beside, covered, asked_most = ~np.eye(d, dtype=bool), [], 0
+    beside, covered, most_rows = ~np.eye(d, dtype=bool), [], 0
     for seed in range(12):
-        asked = [0]
+        rows = [0]
 
-        def counted(x, asked=asked):
-            asked[0] += len(x)
+        def counted(x, rows=rows):
+            rows[0] += len(x)
             return function(x)
 
         explainer = limes.TabularExplainer(
             counted, background, max_calls=calls, rng=seed, law=law, bandwidth=np.inf
         )
         account = explainer.contributions(np.ones((1, d)), progress=False).contributions
-        asked[0] = 0
+        rows[0] = 0
         pairs, errors = account.pairs[0], account.pair_errors[0]
-        asked_most = max(asked_most, asked[0])
+        most_rows = max(most_rows, rows[0])
         np.testing.assert_allclose(pairs.sum(axis=1), account.values[0], atol=1e-9)
         covered.append(np.abs(pairs - expected)[beside] <= 1.96 * errors[beside] + 1e-12)
     # fifteen pairs, twelve times: 95 % less one standard deviation of independent intervals
     assert np.mean(covered) >= 0.93
-    assert 0 < asked_most <= calls
+    assert 0 < most_rows <= calls
 
 
 def test_two_calls_are_refused_with_the_number_that_is_needed():

@@ -222,7 +222,7 @@ _KINDS = {
 }
 
 
-# Algorithms and maskers that shap has and limes.compat.shap has not
+# Algorithms and maskers that only shap itself has
 _ALGORITHMS_OF_OTHERS = ("partition", "additive", "deep", "gradient")
 _MASKERS_OF_OTHERS = ("Text", "Image", "Fixed", "Composite", "FixedComposite", "OutputComposite")
 
