@@ -161,7 +161,7 @@ def drawn_sharing(
         answers = predict(rows).reshape(count, 2, m + 1, -1)
     steps = np.take_along_axis(np.diff(answers, axis=2), places[..., None], axis=2)
     shares = _over_orders([*steps.mean(axis=1)], are_pairs=True)
-    # a step that no walk showed: as large as any here, or as answers differ where there is none
+    # a step that no walk showed: as large as any here, or as answers differ where no column took one
     largest = np.abs(steps).max(axis=(0, 1, 2))
     flat = answers.reshape(-1, answers.shape[-1])
     largest = np.where(largest > 0.0, largest, np.ptp(flat, axis=0))

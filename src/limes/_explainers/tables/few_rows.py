@@ -396,13 +396,13 @@ class _FewRows:
     columns: Ints  # that vary
 
     def account(self, ask: Callable[[Floats], Floats]) -> RowContributions:
-        its, has_complement = self._asked(ask, self._stream())
+        its, has_complement = self._answered(ask, self._stream())
         account = self._of_answers(its)
         return account.with_complement() if has_complement else account
 
     def pairs(self, ask: Callable[[Floats], Floats]) -> SampledPairs:
         """Pairs of contributions, by other sets than the account's."""
-        its, has_complement = self._asked(ask, self._stream().spawn(1)[0])
+        its, has_complement = self._answered(ask, self._stream().spawn(1)[0])
         indices, errors = self._indices(its)
         if has_complement:
             indices, errors = (
@@ -414,7 +414,7 @@ class _FewRows:
         both[0][its_columns], both[1][its_columns] = indices, errors
         return SampledPairs(*both)
 
-    def _asked(self, ask: Callable[[Floats], Floats], rng: np.random.Generator) -> tuple[_Drawn, bool]:
+    def _answered(self, ask: Callable[[Floats], Floats], rng: np.random.Generator) -> tuple[_Drawn, bool]:
         """Rows that were drawn, with answers, and whether the first output is one less the second."""
         law = self.law
         for_base = 0
