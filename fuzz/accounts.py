@@ -76,7 +76,7 @@ class AccountCase(TableCase):
 class AccountTrial(Trial):
     """A case that was run."""
 
-    def numbers(self, explanation: Any) -> Numbers:
+    def numbers(self, explanation: Any, options: Options) -> Numbers:  # noqa: ARG002 - of any
         """Return what the library says."""
         return Numbers.of(explanation, explanation.contributions)
 
@@ -91,7 +91,7 @@ class AccountTrial(Trial):
         tables = self.background.table(rows)
         try:
             explanation = self.explainer(options)(tables, progress=False)
-            numbers = self.numbers(explanation)
+            numbers = self.numbers(explanation, options)
         except limes.exceptions.LimesError as error:
             return self._after(error, options, tables)
         except Exception as error:  # noqa: BLE001 - any other error is a fault of the library
@@ -220,7 +220,7 @@ class Numbers:
 
     @classmethod
     def of(cls, explanation: Any, account: Any) -> Numbers:
-        n, d = explanation.coefficients.values.shape[:2]
+        n, d = explanation.data.shape
         parts = [getattr(account, name).reshape(n, d, -1) for name in ("values", "alone", "last")]
         return cls(
             np.concatenate(parts, axis=1),

@@ -24,6 +24,8 @@ _OPTIONS = {
     "beside": 6,
     "pairs": 6,
     "differences": 6,
+    "groups": 6,
+    "model changes": 6,
 }
 _ROWS = {
     "trees": 18,
@@ -35,6 +37,8 @@ _ROWS = {
     "beside": 4,
     "pairs": 4,
     "differences": 4,
+    "groups": 4,
+    "model changes": 4,
 }
 
 

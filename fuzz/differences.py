@@ -1,12 +1,13 @@
 """Contributions from one row to another: against Shapley values of the model's own answers to their mixtures.
 
-The other row is the first of the background. The game is v(S) = f(row_S, other_rest), at all 2^d mixtures.
+The other row is the first of the background. The game is v(S) = f(row_S, other_rest), at all 2^d mixtures of
+its columns and groups.
 """
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,8 @@ import limes
 from fuzz.accounts import AccountCase, AccountTrial, Numbers, shapley
 from fuzz.answers import EXACT, answers_of
 from fuzz.grid import Truth
-from fuzz.options import Options
+from fuzz.options import Options, draw_groups
+from fuzz.tables import Trial
 from fuzz.verdict import CRASH, SAMPLED, SKIPPED, Verdict, compare
 
 Array = Any
@@ -37,6 +39,12 @@ class DifferenceCase(AccountCase):
         """Run the case's script."""
         return DifferenceTrial.of(self)
 
+    def options(self, rng: Any, trial: Trial) -> Options:
+        """A set of options, at times with groups."""
+        options = super().options(rng, trial)
+        d = trial.background.matrix.shape[1]
+        return options if options.bins is None else replace(options, groups=draw_groups(rng, d))
+
 
 class DifferenceTrial(AccountTrial):
     """A case that was run."""
@@ -46,13 +54,15 @@ class DifferenceTrial(AccountTrial):
             return Verdict(SKIPPED, detail="too many mixtures")
         rows, other = self._within(options, rows), self.background.matrix[:1]
         tables = self.background.table(rows)
-        sets = np.array([*itertools.product((False, True), repeat=rows.shape[1])])
+        players = options.players(rows.shape[1])
+        owner = np.array([next(g for g, its in enumerate(players) if j in its) for j in range(rows.shape[1])])
+        sets = np.array([*itertools.product((False, True), repeat=len(players))])[:, owner]
         mixed = np.where(sets, rows[:, None], other).reshape(-1, rows.shape[1])
         if not self._takes(self.background.table(mixed)):
             return Verdict(SKIPPED, detail="the model takes not all mixtures")
         try:
             explanation = self.explainer(options).between(tables, self.background.table(other))
-            numbers = _numbers(explanation)
+            numbers = Numbers.of(explanation, explanation.contributions)
         except limes.exceptions.LimesError as error:
             return self._after(error, options, tables)
         except Exception as error:  # noqa: BLE001 - any other error is a fault of the library
@@ -61,7 +71,7 @@ class DifferenceTrial(AccountTrial):
         wrong = numbers.adds_up(answers)
         if wrong is not None or numbers.sampled:
             return wrong or Verdict(SAMPLED)
-        truth = _truth(answers.ask(self.background.table(mixed)), len(rows), rows.shape[1])
+        truth = _truth(answers.ask(self.background.table(mixed)), len(rows), len(players))
         single = 0.0 if answers.slope == EXACT else answers.slope
         verdict = compare(
             numbers.stacked,
@@ -79,14 +89,3 @@ def _truth(predictions: Array, rows: int, columns: int) -> Truth:
     games = np.asarray(predictions, dtype=float).reshape(rows, *(2,) * columns, -1)
     stacked = np.stack([np.concatenate(shapley(game)) for game in games])
     return Truth(stacked, np.stack([game[(0,) * columns] for game in games]), float(np.abs(games).max()))
-
-
-def _numbers(explanation: Any) -> Numbers:
-    account, (n, d) = explanation.contributions, explanation.data.shape
-    parts = [getattr(account, name).reshape(n, d, -1) for name in ("values", "alone", "last")]
-    return Numbers(
-        np.concatenate(parts, axis=1),
-        account.base_values.reshape(n, -1),
-        np.asarray(explanation.predictions, dtype=float).reshape(n, -1),
-        bool((account.standard_errors > 0).any()),
-    )

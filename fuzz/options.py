@@ -16,7 +16,8 @@ Array = Any
 class Options:
     """Options of ``TabularExplainer``, as they stand in the call.
 
-    ``categorical`` is what the oracle takes for categories; ``named`` whether the call says so.
+    ``categorical`` is what the oracle takes for categories; ``named`` whether the call says so. ``groups``
+    are columns by position.
     """
 
     bins: Any = "quartile"
@@ -26,6 +27,7 @@ class Options:
     output: Any = None
     categorical: tuple[int, ...] = ()
     named: bool = True
+    groups: tuple[tuple[int, ...], ...] = ()
 
     def keywords(self, names: list[str] | None = None) -> dict[str, Any]:
         """Keyword arguments that differ from the library's defaults."""
@@ -36,7 +38,23 @@ class Options:
                 result[name] = value
         if self.categorical and self.named:
             result["categorical"] = [j if names is None else names[j] for j in self.categorical]
+        if self.groups:
+            result["groups"] = {
+                f"group {i}": [j if names is None else names[j] for j in its]
+                for i, its in enumerate(self.groups)
+            }
         return result
+
+    def players(self, d: int) -> list[tuple[int, ...]]:
+        """Groups and the columns that stand alone, in the order of their first columns."""
+        grouped = {j for its in self.groups for j in its}
+        return sorted([*self.groups, *((j,) for j in range(d) if j not in grouped)])
+
+    def without(self, j: int) -> Options:
+        """The same without column j."""
+        bins = [*self.bins[:j], *self.bins[j + 1 :]] if isinstance(self.bins, list) else self.bins
+        rest = [tuple(i - (i > j) for i in its if i != j) for its in self.groups]
+        return replace(self, bins=bins, groups=tuple(its for its in rest if its))
 
     def nu(self, d: int) -> float:
         """The bandwidth that is meant."""
@@ -147,6 +165,18 @@ def _edges(rng: Any, x: Array) -> list[float] | None:
     edges = np.unique([low, *inner, high]).tolist()
     owner = np.searchsorted(edges[1:-1], values, side="left")
     return edges if np.unique(owner).size == len(edges) - 1 else None
+
+
+def draw_groups(rng: Any, d: int) -> tuple[tuple[int, ...], ...]:
+    """Groups of a random partition of d columns into two parts or more: those of several columns."""
+    if d < 3:
+        return ()
+    while True:
+        owner = rng.integers(0, int(rng.integers(2, d)), d)
+        players = [tuple(np.flatnonzero(owner == g).tolist()) for g in np.unique(owner)]
+        groups = [its for its in players if len(its) > 1]
+        if len(players) > 1 and groups:
+            return tuple(groups)
 
 
 def draw_rows(

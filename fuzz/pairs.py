@@ -42,7 +42,7 @@ class PairCase(AccountCase):
 class PairTrial(AccountTrial):
     """A case that was run."""
 
-    def numbers(self, explanation: Any) -> PairNumbers:
+    def numbers(self, explanation: Any, options: Options) -> PairNumbers:  # noqa: ARG002 - of any
         account = explanation.contributions
         if account.standard_errors.any():
             return PairNumbers.of(explanation, account)

@@ -24,6 +24,8 @@ GOALS = {
     "beside": 10_000,
     "pairs": 10_000,
     "differences": 10_000,
+    "groups": 10_000,
+    "model changes": 10_000,
 }
 _SHOWN = 60.0  # seconds between two lines of progress
 

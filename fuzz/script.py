@@ -91,6 +91,10 @@ class Setup:
         Arguments of fit.
     wrap
         What the fitted model is handed to; "" for nothing.
+    explained
+        Rows of the background, the first of X; 0 for all.
+    twice
+        Whether there is a second model, ``old``, of targets in the reverse order.
     """
 
     seed: int
@@ -101,6 +105,8 @@ class Setup:
     table: str = "np.column_stack(C).astype(float)"
     fit: str = "X, y"
     wrap: str = ""
+    explained: int = 0
+    twice: bool = False
 
     def lines(self) -> list[str]:
         """The script that leaves X, y and model."""
@@ -119,7 +125,12 @@ class Setup:
         lines.append(f"C = [{names}]; r = stream(99)")
         lines += [f"X = {self.table}", f"y = {self.target}"]
         fitted = f"{source_of(self.model)}.fit({self.fit})"
-        lines.append(f"model = {self.wrap.rsplit('.', 1)[1]}({fitted})" if self.wrap else f"model = {fitted}")
+        fitted = f"{self.wrap.rsplit('.', 1)[1]}({fitted})" if self.wrap else fitted
+        lines.append(f"model = {fitted}")
+        if self.twice:
+            lines += ["y = y[::-1]", f"old = {fitted}"]
+        if self.explained:
+            lines.append(f"X = X[:{self.explained}]")
         return lines
 
     kept: tuple[int, ...] = ()

@@ -128,9 +128,7 @@ def _fewer_columns(case: TableCase, options: Options, rows: Any) -> Iterator[tup
             setup = replace(
                 setup, model=replace(setup.model, kwargs={**setup.model.kwargs, "feature_types": kinds})
             )
-        bins = options.bins
-        bins = [*bins[:j], *bins[j + 1 :]] if isinstance(bins, list) else bins
-        yield replace(case, setup=setup), replace(options, bins=bins), np.delete(rows, j, axis=1)
+        yield replace(case, setup=setup), options.without(j), np.delete(rows, j, axis=1)
 
 
 def _setups(setup: Setup) -> Iterator[Setup]:

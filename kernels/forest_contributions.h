@@ -43,9 +43,10 @@ AddContributions avx512_contributions(std::size_t nodes);
 
 namespace {
 
-// Rows of a block: sums of one path over this many rows stay in the cache.
-constexpr std::size_t kRowsTogether = 64;
-// Up to this many rows are likely to lack some states of a cell, which then cost no division.
+// Rows of a block: sums of one path over this many rows stay in the cache. More rows share the divisions of a cell.
+constexpr std::size_t kRowsTogether = 64, kRowsOfOneOutput = 128;
+// Up to this many rows a cell are likely to lack some states of cells, which then cost no division: a block of few rows, or
+// a column of many cells, as groups of columns are.
 constexpr std::size_t kFewRows = 8;
 
 template <std::size_t T>
@@ -54,7 +55,7 @@ class Contributions {
   explicit Contributions(const ContributionsTask& task)
       : a_(task),
         s_(task.splits),
-        size_(std::min(task.rows, kRowsTogether)),
+        size_(std::min(task.rows, s_.outputs == 1 ? kRowsOfOneOutput : kRowsTogether)),
         most_(std::min(task.width, size_)),
         local_(s_.columns * size_),
         places_(s_.columns * size_),
@@ -170,8 +171,9 @@ class Contributions {
     const std::uint32_t* local = &local_[j * size_];
     std::uint32_t* entry = &entry_[level * size_];
     for (std::size_t i = 0, rows = rows_; i < rows; ++i) entry[i] = local[i] + state[i] * static_cast<std::uint32_t>(kEntry);
-    if (rows_ > kFewRows) return;
-    std::memset(used_.data(), 0, 3 * distinct_count_[j]);
+    const bool is_full = rows_ > kFewRows * distinct_count_[j];
+    std::memset(used_.data(), is_full, 3 * distinct_count_[j]);
+    if (is_full) return;
     for (std::size_t i = 0, rows = rows_; i < rows; ++i) used_[entry[i] / kEntry] = 1;
   }
 

@@ -10,10 +10,12 @@ from fuzz.families import (
     beside,
     boosted,
     differences,
+    groups,
     images,
     kernels,
     linear,
     links,
+    model_changes,
     pairs,
     pipelines,
     texts,
@@ -65,6 +67,8 @@ FAMILIES: Mapping[str, tuple[tuple[Generator, float], ...]] = {
     "beside": beside.generators(),
     "pairs": pairs.generators(),
     "differences": differences.generators(),
+    "groups": groups.generators(),
+    "model changes": model_changes.generators(),
 }
 
 

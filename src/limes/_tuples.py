@@ -86,6 +86,9 @@ class Tuples(SharedState):
         rows = _plain(values)
         codes = np.array([self._places.get(row.tobytes(), -1) for row in rows], dtype=np.float64)
         is_new = (codes < 0.0) | (codes >= self.size)
+        if not is_new.any():
+            yield codes
+            return
         with self.lend(rows[is_new]) as lent:
             codes[is_new] = lent
             yield codes

@@ -20,8 +20,10 @@ from fuzz.attempt import attempt
 from fuzz.beside import BesideCase, Stated
 from fuzz.families import FAMILIES
 from fuzz.families.columns import target
+from fuzz.groups import GroupCase
 from fuzz.journal import Entry, Journal
 from fuzz.laws import numbers
+from fuzz.model_changes import ModelChangeCase
 from fuzz.nodes import evaluation_points, probabilities, quadrature
 from fuzz.options import Menu, Options
 from fuzz.pairs import PairCase
@@ -32,6 +34,7 @@ from fuzz.switched import coefficients, log_law, subsets
 from fuzz.tables import TableCase
 from fuzz.verdict import AGREES, CRASH, FAULTS, MISMATCH, NOT_FINITE
 from internals import Fit
+from internals import changed as explanation_with
 
 FOREST = "sklearn.ensemble.RandomForestRegressor"
 
@@ -55,6 +58,7 @@ SEEDS = [("trees", (1, 4, 5)), ("tables", (10, 11, 16, 26, 29)), ("images", (1, 
 SEEDS += [("links", (1, 2, 17, 23, 79)), ("trees", (15,)), ("texts", (8, 18)), ("tables", (1,))]
 SEEDS += [("accounts", (2, 3, 8, 10, 17)), ("beside", (1, 2, 6, 9, 12))]
 SEEDS += [("pairs", (1, 3, 4, 6, 9)), ("differences", (1, 3, 4, 6, 9))]
+SEEDS += [("groups", (1, 2, 3, 5)), ("model changes", (1, 3, 4))]
 
 
 @pytest.mark.parametrize(("family", "seeds"), SEEDS)
@@ -114,6 +118,52 @@ def test_a_pair_off_by_a_hundred_millionth_is_reported(monkeypatch):
     trial, rows = trial_rows(case)
     assert trial.check(Options(), rows).kind == AGREES
     monkeypatch.setattr(limes, "TabularExplainer", Tampered(change))
+    assert trial.check(Options(), rows).kind == MISMATCH
+
+
+@pytest.mark.parametrize("law", ["truncnorm", "joint"])
+@pytest.mark.parametrize("name", ["values", "alone", "last", "within"])
+def test_a_number_of_a_group_off_by_a_hundred_millionth_is_reported(monkeypatch, name, law):
+    case = forest(d=3)
+    case = GroupCase.of(replace(case, setup=replace(case.setup, explained=12)))
+    trial, rows = trial_rows(case, 2)
+    options = Options(law=law, groups=((0, 2),))
+    assert trial.check(options, rows).kind == AGREES
+    if name == "within":
+        if law == "joint":  # orders are drawn
+            return
+        true = Fit.within
+
+        def off(self, place):
+            shares = true(self, place)
+            # they still add up
+            step = 2e-8 * np.abs(shares.values).max()
+            return shares._replace(values=shares.values + np.array([step, -step]))
+
+        monkeypatch.setattr(Fit, "within", off)
+    else:
+        chosen = Fit._chosen_from
+
+        def off(self, computed):
+            account = chosen(self, computed)
+            return replace(account, **{name: getattr(account, name) * (1 + 1e-8)})
+
+        monkeypatch.setattr(Fit, "_chosen_from", off)
+    assert trial.check(options, rows).kind == MISMATCH
+
+
+def test_an_account_of_a_change_of_models_that_is_off_is_reported(monkeypatch):
+    case = ModelChangeCase.of(forest())
+    trial, rows = trial_rows(replace(case, setup=replace(case.setup, twice=True)))
+    assert trial.check(Options(), rows).kind == AGREES
+    true = limes.between_models
+
+    def off(*arguments):
+        change = true(*arguments)
+        account = change.contributions
+        return explanation_with(change, contributions=account.changed(alone=account.alone * (1 + 1e-8)))
+
+    monkeypatch.setattr(limes, "between_models", off)
     assert trial.check(Options(), rows).kind == MISMATCH
 
 

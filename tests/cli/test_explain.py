@@ -311,6 +311,40 @@ def test_outputs_that_cannot_be_written_are_refused_before_the_work(tmp_path, na
     assert (tmp_path / "model.skops").read_bytes() == b"x"
 
 
+def test_the_law_of_covers_explains_a_row(files, tmp_path):
+    out = tmp_path / "covers.json"
+    command = ("explain", "forest.joblib", "wine.csv", "--trust-pickle", "--row", "5", "--output", "1")
+    result = run(files, *command, "--law", "covers", "--json", str(out))
+    assert result.exit_code == 0
+    assert "the average of the trees over their training rows" in " ".join(result.output.split())
+    wines = pd.read_csv(files / "wine.csv")
+    model = joblib.load(files / "forest.joblib")
+    account = Explanation.from_json(out.read_text()).contributions
+    rows = wines[[*model.feature_names_in_]].iloc[[5]]
+    expected = limes.TabularExplainer(model, law="covers", output=1)(rows).contributions
+    np.testing.assert_array_equal(account.values, expected.values)
+    for more, message in (
+        (("--bins", "decile"), "bins='decile' is about perturbed rows"),
+        (("--max-calls", "99"), "max_calls=99 is about perturbed rows"),
+    ):
+        refused = run(files, *command, "--law", "covers", *more)
+        assert message in str(refused.exception)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("decide", "forest.joblib", "wine.csv", "--above", "0.5"),
+        ("explain-table", "forest.joblib", "wine.csv", "explained"),
+        ("app", "forest.joblib", "wine.csv"),
+    ],
+)
+def test_commands_that_need_other_rows_refuse_the_law_of_covers(files, command):
+    refused = run(files, *command, "--trust-pickle", "--law", "covers")
+    assert isinstance(refused.exception, InputError)
+    assert f"limes {command[0]} needs another" in str(refused.exception)
+
+
 def test_the_joint_law_is_an_option(files, tmp_path):
     out = tmp_path / "joint.json"
     options = ("--drop", "target", "--law", "joint", "--json", str(out))

@@ -172,6 +172,39 @@ def test_explanations_are_shap_s_own():
         _ = ours.no_such_name
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_rows_of_a_dmatrix(named):
+    rows = FRAME[:20].copy()
+    rows.iloc[::3, 0] = np.nan
+    rows.iloc[::4, 1] = 0.0
+    rows = rows if named else rows.to_numpy()
+    model = xgboost.train({"max_depth": 3, "nthread": 1}, xgboost.DMatrix(FRAME if named else X, Y), 10)
+    values = ours.TreeExplainer(model).shap_values(xgboost.DMatrix(rows))
+    np.testing.assert_array_equal(values, ours.TreeExplainer(model).shap_values(rows))
+    np.testing.assert_allclose(
+        values, model.predict(xgboost.DMatrix(rows), pred_contribs=True)[:, :-1], atol=1e-6
+    )
+
+
+def test_texts_and_other_algorithms_are_for_shap_itself():
+    def length(texts):
+        return np.array([float(len(text)) for text in texts])
+
+    explainer = ours.Explainer(length, shap.maskers.Text(r"\W"))
+    assert isinstance(explainer, shap.Explainer)
+    explanation = explainer(["good wine"], silent=True)
+    assert explanation.values.sum() + explanation.base_values == pytest.approx(9.0)
+    masker = shap.maskers.Partition(X[:20])
+    for arguments, options in (((), {"algorithm": "partition"}), ((shap.links.identity, "partition"), {})):
+        its = ours.Explainer(FOREST.predict, masker, *arguments, **options)
+        assert isinstance(its, shap.PartitionExplainer)
+    assert isinstance(ours.Explainer(FOREST.predict, masker), ours.ExactExplainer)
+
+
+def test_the_version_is_that_of_shap():
+    assert ours.__version__ == shap.__version__
+
+
 def test_the_kind_of_explainer():
     kinds = {
         "TreeExplainer": ours.Explainer(FOREST),
@@ -246,6 +279,10 @@ def test_errors_are_shap_s_own_too(call, name, kind):
         call(ours)
 
 
+def with_categories():
+    return xgboost.DMatrix(X, feature_types=["c", *"qqqq"], enable_categorical=True)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -264,7 +301,7 @@ def test_errors_are_shap_s_own_too(call, name, kind):
         (lambda: ours.KernelExplainer(FOREST.predict, X[:9]).shap_values(X[:2, :3]), "3 columns"),
         (lambda: ours.KernelExplainer(FOREST.predict, object()), "table"),
         (lambda: ours.ExactExplainer(FOREST.predict, X[:9])(X[:2], interactions=2), "interactions"),
-        (lambda: ours.TreeExplainer(BOOSTED).shap_values(xgboost.DMatrix(X)), "DMatrix"),
+        (lambda: ours.TreeExplainer(BOOSTED).shap_values(with_categories()), "codes in the place"),
     ],
 )
 def test_misuse(call, message):
@@ -353,6 +390,10 @@ assert type(explanation).__module__ == "limes.compat.shap.explanation"
 assert abs(explanation.values.sum(1) + explanation.base_values - model.predict(X[:4])).max() < 1e-12
 try:
     shap.TreeExplainer(3)
+except ValueError as error:
+    print(error)
+try:
+    shap.Explainer(model.predict, X, algorithm="partition")
 except ValueError as error:
     print(error)
 try:

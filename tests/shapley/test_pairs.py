@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
@@ -190,10 +193,54 @@ def test_columns_that_do_not_interact_have_errors_all_the_same():
     assert (errors[beside] > 0).all()
 
 
-def test_few_calls_are_refused_with_the_number_that_is_needed():
-    explanation = of_function(calls=100, rows=X[:1])
-    with pytest.raises(InputError, match="pairs of 5 columns need 128 calls a row"):
-        explanation.contributions.pairs  # noqa: B018 - computed when read
+# the joint law needs the answers to its whole background
+@pytest.mark.parametrize(("calls", "law"), [(24, None), (60, None), (160, None), (160, "joint")])
+def test_few_calls_have_errors_that_cover(calls, law):
+    """Against the enumeration of all coalitions, under a background of all rows of two values a column."""
+    background = np.array([*itertools.product((0.0, 1.0), repeat=6)])
+
+    def function(x):
+        return 2.0 * x[:, 0] * x[:, 1] + x[:, 2] - x[:, 3] * (x[:, 4] + x[:, 5]) + x[:, 0] * x[:, 4] * x[:, 5]
+
+    game, d = np.zeros((2,) * 6), 6
+    for kept in itertools.product((0, 1), repeat=d):
+        game[kept] = function(np.where(kept, 1.0, background)).mean()
+    expected = np.zeros((d, d))
+    for i, j in itertools.combinations(range(d), 2):
+        changes = np.diff(np.diff(game, axis=j), axis=i).take(0, axis=j).take(0, axis=i)
+        for others in itertools.product((0, 1), repeat=d - 2):
+            share = 1.0 / ((d - 1) * math.comb(d - 2, sum(others)))
+            expected[i, j] += share * changes[others] / 2.0
+        expected[j, i] = expected[i, j]
+    beside, covered, most_rows = ~np.eye(d, dtype=bool), [], 0
+    for seed in range(12):
+        rows = [0]
+
+        def counted(x, rows=rows):
+            rows[0] += len(x)
+            return function(x)
+
+        explainer = limes.TabularExplainer(
+            counted, background, max_calls=calls, rng=seed, law=law, bandwidth=np.inf
+        )
+        account = explainer.contributions(np.ones((1, d)), progress=False).contributions
+        rows[0] = 0
+        pairs, errors = account.pairs[0], account.pair_errors[0]
+        most_rows = max(most_rows, rows[0])
+        np.testing.assert_allclose(pairs.sum(axis=1), account.values[0], atol=1e-9)
+        covered.append(np.abs(pairs - expected)[beside] <= 1.96 * errors[beside] + 1e-12)
+    # fifteen pairs, twelve times: 95 % less one standard deviation of independent intervals
+    assert np.mean(covered) >= 0.93
+    assert 0 < most_rows <= calls
+
+
+def test_two_calls_are_refused_with_the_number_that_is_needed():
+    explainer = limes.TabularExplainer(
+        lambda x: x[:, 0] * x[:, 1], X, groups={"g": ["x0", "x1", "x2"]}, max_calls=16
+    )
+    account = explainer.contributions(X[:1], progress=False).contributions
+    with pytest.raises(InputError, match="shares of 3 columns of a group need 16 calls a row"):
+        account.within("g")
 
 
 def test_pairs_behind_a_margin_ask_no_model():

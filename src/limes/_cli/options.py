@@ -87,6 +87,7 @@ class SharedOptions:
         str | None,
         typer.Option(
             help="Of perturbed rows: truncnorm, uniform or empirical in bins; joint: rows that occur. "
+            "covers: contributions by training rows at nodes of trees, as of shap.TreeExplainer(model). "
             "Default: empirical for contributions, truncnorm for coefficients."
         ),
     ] = None
@@ -118,7 +119,18 @@ class SharedOptions:
     def of_tables(self, model: Any, max_calls: int | None = None) -> dict[str, Any]:
         options: dict[str, Any] = {"law": self.law, "weights": self.weights, "bandwidth": self.bandwidth}
         options |= {"threshold": self.threshold, "missing": self.missing or [], **self._of_columns()}
-        return {**self._common(model), **options, "bins": files.parse_bins(self.bins), "max_calls": max_calls}
+        options = {
+            **self._common(model),
+            **options,
+            "bins": files.parse_bins(self.bins),
+            "max_calls": max_calls,
+        }
+        if self.law != "covers":
+            return options
+        # the explainer refuses options of other laws: those that the user did not choose are left out
+        usual = SharedOptions().of_tables(model)
+        kept = {name: value for name, value in options.items() if name not in usual or value != usual[name]}
+        return {"output": options["output"], **kept}
 
     def of_rules(self, model: Any, facts: int, exclude: list[str] | None, objective: str) -> dict[str, Any]:
         options: dict[str, Any] = {"bins": files.parse_bins(self.bins), "k": facts, "exclude": exclude or []}
@@ -132,6 +144,13 @@ class SharedOptions:
 
     def _common(self, model: Any) -> dict[str, Any]:
         return {"output": files.output_of(self.output, model), "method": self.method, "rng": self.seed}
+
+    def check_law(self, command: str) -> None:
+        """Raise InputError where a command needs more than the contributions that the law of covers has."""
+        if self.law == "covers":
+            raise InputError(
+                f"--law covers has contributions alone, which limes explain prints: {command} needs another"
+            )
 
     def check_sparse(self, max_calls: int | None, *, is_table: bool = True) -> None:
         """Raise InputError for options that explanations by facts do not have."""

@@ -417,6 +417,7 @@ def decide(
     if (above is None) == (below is None):
         raise InputError("pass the threshold that decides: --above 0.5, or --below where lower is better")
     how = SharedOptions(**options)
+    how.check_law("limes decide")
     outputs = files.check_outputs((html, pdf, json), (model, table, background, catalogue))
     browser = None if pdf is None else print_page()  # a missing one is reported before minutes of work
     sentences = catalogue_of(catalogue)
@@ -568,6 +569,7 @@ def explain_table(
     place = None if summary is None else summary_place(summary, out, source, (model, background))
     written = None if place is None else place.absolute()
     how = SharedOptions(**options)
+    how.check_law("limes explain-table")
     are_all = how.output == "all"
     how = replace(how, output=None) if are_all else how
     fitted = how.load(model)
@@ -764,6 +766,7 @@ def what_if(
 
     model, background = files.absolute(model, background)
     how = SharedOptions(**options)
+    how.check_law("limes app")
     texts = how.types.texts if ids is None else [*how.types.texts, ids]
     frame = files.read_table(table, texts)
     how.types.check(frame.columns)

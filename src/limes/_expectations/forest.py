@@ -559,7 +559,8 @@ class ForestExpectation(ProductExpectation):
         first, parts, count = np.full(x.shape[1], -1, dtype=np.int64), [np.zeros((0, len(x)), np.bool_)], 0
         for j, sets in self.sets.items():
             first[j] = self.start[j] - count
-            parts.append(sets(x[:, j]) > 0.0)
+            its = sets.flags(x[:, j]).T if isinstance(sets, BoxesOfTuples) else sets(x[:, j]) > 0.0
+            parts.append(its)
             count += len(parts[-1])
         return np.concatenate(parts), first
 

@@ -11,8 +11,10 @@ Without a background each call learns it from the explained rows, which are a ta
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import partial
+from importlib.util import find_spec
 from typing import Any, NamedTuple, Never
 
 import numpy as np
@@ -21,6 +23,12 @@ from limes import __version__
 from limes._arrays import Floats
 from limes._checks import check_choice
 from limes._explainers.options import ACCOUNT, Request, complete
+from limes._explainers.tables.compiled import (
+    CompiledExplainer,
+    PlainContributions,
+    RowReader,
+    plain_contributions,
+)
 from limes._explainers.tables.laws import value_texts
 from limes._explainers.tables.table import EncodedRows, Table, as_table, row_names
 from limes._explainers.tables.verification import advice_on, read_on, read_with_categories
@@ -45,6 +53,9 @@ from limes.models.forms._base import Form
 # Options that the law of covers takes; others are about perturbed rows, their bins and their sample
 _OPTIONS = ("output", "categorical", "errors")
 _NOT_READ = "law='covers' explains sums of trees that can be read: {reason}"
+_WITH_BACKGROUND = "pass rows as a background, TabularExplainer(model, background, law='covers')"
+# Rows about the thresholds of trees that are compared with the model
+_COMPARED = 64
 # Tables of other columns or texts whose forms are cached
 _SCHEMAS = 8
 
@@ -119,6 +130,35 @@ class _Opened(NamedTuple):
     rows: EncodedRows
     ask: ModelCaller
     answers: Floats
+
+
+class _CompiledCovers(CompiledExplainer):
+    """Contributions of single rows by covers, as plain arrays."""
+
+    _explainer: CoversExplainer
+
+    def __init__(self, explainer: CoversExplainer, reading: _Reading, outputs: tuple[str, ...]) -> None:
+        self._explainer, self._reading, self._outputs = explainer, reading, outputs
+        self._table = reading.table
+        self._read = RowReader(reading.table)
+        self._predict = reading.form.predict
+
+    @property
+    def _parts(self) -> tuple[Any, ...]:
+        return self._explainer, self._reading, self._outputs
+
+    def between(self, a: Any, b: Any) -> Never:
+        self._explainer.between(a, b)
+
+    def _encoded(self, rows: Any) -> Floats | None:
+        # new texts are for the explainer, whose table has them as further levels
+        return self._read(rows)
+
+    def _exact(self, plain: Floats) -> PlainContributions | None:
+        predictions = self._reading.form.predict(plain)
+        if not np.isfinite(predictions).all():
+            return None
+        return plain_contributions(predictions, self._reading.covers.contributions(plain), ((),) * len(plain))
 
 
 class CoversExplainer(TabularExplainer):
@@ -262,6 +302,67 @@ class CoversExplainer(TabularExplainer):
             ),
         )
 
+    def compiled(self) -> CompiledExplainer:
+        """A function from one row, or a few, to contributions as plain arrays, for services.
+
+        Without a background columns are numbers, and those that the model was fitted on.
+
+        Raises
+        ------
+        InputError
+            If there is no background, and the model does not say what its columns are, or is not read over
+            numbers.
+
+        Examples
+        --------
+        >>> import limes
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.tree import DecisionTreeRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = DecisionTreeRegressor(max_depth=2, random_state=0).fit(X, y)
+        >>> explain = limes.TabularExplainer(model, law="covers").compiled()
+        >>> plain = explain(X[0])
+        >>> bool(abs(plain.base_values + plain.values.sum() - plain.predictions) < 1e-9)
+        True
+        """
+        table = self._table_of_numbers() if self._table is None else self._table
+        explainer = copy(self)
+        # a row that is refused is an error, and not left out
+        vars(explainer).update(_errors="raise", _table=table)
+        reading = self._read(table)
+        rows = (
+            reading.covers.rows_about_splits(_COMPARED) if self._table is None else table.matrix[:_COMPARED]
+        )
+        # what differs from the model's answers is an error now, as later calls do not compare
+        explanation = explainer(reading.table.decode(rows))
+        return _CompiledCovers(explainer, reading, explanation.output_names)
+
+    def _table_of_numbers(self) -> Table:
+        """A table of the model's columns as numbers, any of which may be missing."""
+        names = fitted_names(self._explained)
+        one: Any = np.zeros((1, fitted_columns(self._explained) or self._columns_read()))
+        if names and find_spec("pandas"):
+            import pandas
+
+            one = pandas.DataFrame(one, columns=[*names])
+        table = Table.fit(one, categorical=self._categorical).for_model(self._explained)
+        table = replace(table, columns=tuple(replace(column, missing=True) for column in table.columns))
+        try:
+            self._read(table)
+        except NotReadableError as error:
+            raise InputError(
+                "compiled() without a background takes all columns for numbers, and over numbers this model "
+                f"is not read: {_WITH_BACKGROUND}"
+            ) from error
+        return table
+
+    def _columns_read(self) -> int:
+        """Number of columns of trees that do not name them."""
+        try:
+            return read_output(self._explained, resolve(self._explained, self._output)).size
+        except CannotRead as reason:
+            raise InputError(f"compiled() does not know the columns, {reason}: {_WITH_BACKGROUND}") from None
+
     # -- what an explainer says of itself --------------------------------------------------------------------
 
     def _facts(self) -> Mapping[str, Any]:
@@ -326,9 +427,6 @@ class CoversExplainer(TabularExplainer):
         return True
 
     # -- what there is not -----------------------------------------------------------------------------------
-
-    def compiled(self) -> Never:
-        _refuse("compiled explainer")
 
     def between(self, a: Any, b: Any, *, ids: Any = None) -> Never:  # noqa: ARG002
         raise InputError(

@@ -145,14 +145,19 @@ class EstimateOfSets:
         pairs: tuple[tuple[Pair, ...], ...] = (),
     ) -> EstimateOfSets:
         """Contributions that add up to a ``total`` (k,), by those of g (d, k) and what g leaves of sets."""
+        its = cls.of_numbers(gamma, rest, influence, unlike)
+        values = its.values + (total - its.values.sum(axis=0)) / len(gamma)
+        return replace(its, values=values, pairs=pairs, missed=total - gamma.sum(axis=0))
+
+    @classmethod
+    def of_numbers(cls, gamma: Floats, rest: Floats, influence: Floats, unlike: Floats) -> EstimateOfSets:
+        """Any numbers of the game, whose sum is not given, by those of g (d, k) and what g leaves of sets."""
         rho, variance = _mean_and_variance(influence, rest)
         share = _shares_of_rest(*_of_parts(influence, rest), variance)
         if len(rest) > len(rho) >= _FEWEST_SHRUNK:
             share = np.maximum(share, _shares_of_leading(gamma, rho, variance))
-        values = gamma + share * rho
-        values = values + (total - values.sum(axis=0)) / len(values)
-        missed = total - gamma.sum(axis=0)
-        return cls(values, pairs, influence, rest, variance, share, missed, unlike)
+        nothing = np.zeros(gamma.shape[1])
+        return cls(gamma + share * rho, (), influence, rest, variance, share, nothing, unlike)
 
     def only(self, k: int) -> EstimateOfSets:
         """The estimate of one output."""
@@ -168,24 +173,25 @@ class EstimateOfSets:
     def sizes_of_errors(self, parts: Floats | None = None) -> Floats:
         """The same, 0 where all answers are the same."""
         d = len(self.values)
-        parts = np.eye(d) if parts is None else parts
         # the sum of all that g lacks is known, and not whose it is: of one unit a d-th of its square, in so
         # far as ρ leaves that open
-        of_sum, noise = self.missed**2 / d, self.variance + self._of_one_more(np.eye(d))
+        of_sum, noise = self.missed**2 / d, self.variance + self._of_one_more(None)
         shrunk = (1.0 - self.share) ** 2 * of_sum * noise / np.maximum(of_sum + noise, _TINY)
-        squares = self._squares(parts) + self._of_one_more(parts) + (parts**2).T @ shrunk
-        return np.asarray(np.sqrt(squares))
+        if parts is not None:
+            shrunk = (parts**2).T @ shrunk
+        return np.asarray(np.sqrt(self._squares(parts) + self._of_one_more(parts) + shrunk))
 
-    def _squares(self, parts: Floats) -> Floats:
-        sums, errors = parts.T @ self.values, np.empty((parts.shape[1], self.values.shape[1]))
+    def _squares(self, parts: Floats | None) -> Floats:
+        sums = self.values if parts is None else parts.T @ self.values
+        errors = np.empty(sums.shape)
         for k in range(sums.shape[1]):
             rest, share = self.rest[:, k : k + 1], self.share[:, k : k + 1]
             errors[:, k] = _errors(sums[:, k], parts, self.influence, rest, share)
         return errors**2
 
-    def _of_one_more(self, parts: Floats) -> Floats:
+    def _of_one_more(self, parts: Floats | None) -> Floats:
         """Squares of errors by a set that was not drawn, which may be one that g does not explain."""
-        of_sets = ((self.influence @ parts) ** 2).mean(axis=0)
+        of_sets = (_of_sums(self.influence, parts) ** 2).mean(axis=0)
         return np.asarray(of_sets[:, None] * self.unlike / len(self.rest) ** 2)
 
 
@@ -276,14 +282,19 @@ def _variance_between(means: Floats, variances: Floats, most: float) -> Floats:
     return low
 
 
-def _errors(values: Floats, parts: Floats, influence: Floats, rest: Floats, share: Floats) -> Floats:
+def _of_sums(influence: Floats, parts: Floats | None) -> Floats:
+    """Influence (n, d) on sums by ``parts`` (d, g), (n, g); None: on each number by itself."""
+    return influence if parts is None else np.asarray(influence @ parts)
+
+
+def _errors(values: Floats, parts: Floats | None, influence: Floats, rest: Floats, share: Floats) -> Floats:
     """Errors, (g,), of sums ``parts`` (d, g) of γ_j + λ_j ρ_j; rest (n, 1), share (d, 1)."""
-    noise = np.sqrt(_mean_and_variance(influence @ (share * parts), rest)[1][:, 0])
+    noise = np.sqrt(_mean_and_variance(_of_sums(influence * share.T, parts), rest)[1][:, 0])
     # penalties and shares of g were chosen by the same rest
     n = len(rest)
     freedom = max(n - 1 - _CHOSEN, (n - 1) / 2.0)
     noise = noise * np.sqrt((n - 1) / freedom) * student_factors(np.array(freedom))
-    means, variances = (its[..., 0] for its in _of_parts(influence @ ((1.0 - share) * parts), rest))
+    means, variances = (its[..., 0] for its in _of_parts(_of_sums(influence * (1.0 - share).T, parts), rest))
     excess, squares = (means**2 - variances).mean(axis=0), (variances**2).mean(axis=0) / len(means)
     order, start, size, unseen = np.argsort(-np.abs(values), kind="stable"), 0, _ALIKE, np.empty(values.size)
     while start < values.size:

@@ -319,7 +319,8 @@ class Contributions(Attributions):
         Raises
         ------
         InputError
-            If the feature is no group, or the explanation was stored and has no explainer any more.
+            If the feature is no group, the explanation was stored and has no explainer any more, or
+            ``max_calls`` are fewer than 4 (m + 1).
 
         References
         ----------
@@ -362,7 +363,8 @@ class Contributions(Attributions):
         φ_ij / 2 at (i, j) and at (j, i), and the diagonal what is left of the contribution, φ_i - ½ Σ_j φ_ij.
         The rows add up to ``values``, the whole to the prediction less the base. A selection of features
         keeps the pairs of these, and their diagonal as it is. They are exact where the contributions of a
-        table are; else they are estimated from at most another ``max_calls`` calls a row. An InputError is
+        table are; else they are estimated from at most another ``max_calls`` calls a row, from as few as
+        contributions need, with wide errors. An InputError is
         raised of texts, images and series, which have none, and in explanations from files that were
         written without ``to_json(pairs=True)``.
 

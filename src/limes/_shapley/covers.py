@@ -59,6 +59,18 @@ class Covers:
             parts.append(RowContributions.exact(base, *(sums[:, which] for which in range(3))))
         return combined(self._form, parts) if isinstance(self._form, Combination) else parts[0]
 
+    def rows_about_splits(self, count: int) -> Floats:
+        """Some rows (count, d) whose values lie at the trees' thresholds, and beside them; 0 without any."""
+        rng = np.random.default_rng(0)
+        rows = np.zeros((count, self._parts[0].columns))
+        for j, column in enumerate(rows.T):
+            of_column = [forest.threshold[forest.feature == j] for forest in _forests(self._form)]
+            thresholds = np.concatenate(of_column)
+            thresholds = thresholds[np.isfinite(thresholds)]
+            if thresholds.size:
+                column[:] = rng.choice(thresholds, count) + rng.choice([-1e-3, 0.0, 1e-3], count)
+        return rows
+
     @property
     def pair_seconds(self) -> float:
         """About the seconds that pairs at a row take: those of a split, measured, for each of them."""

@@ -413,6 +413,17 @@ class SumOfPairs:
             largest[o] = most[-max(1, len(most) // 10) :].mean()
         return largest
 
+    def indices(self) -> Floats:
+        """Shapley interaction indices of two columns, (m, m, k): a product changes by both of its changes."""
+        functions, (first, second) = self.functions, self.pairs.T
+        away = functions.at_row - functions.drawn
+        both = functions.law.weights @ (away[:, first] * away[:, second])
+        m = functions.columns.size
+        indices = np.zeros((m, m, self.intercept.size))
+        columns = functions.column[first], functions.column[second]
+        np.add.at(indices, columns, both[:, None] * self.of_pairs)
+        return indices + indices.swapaxes(0, 1)
+
     def game(self) -> Game:
         functions = self.functions
         kept, drawn = functions.at_row, functions.drawn

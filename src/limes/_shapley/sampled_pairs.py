@@ -27,12 +27,17 @@ if TYPE_CHECKING:
     from limes._shapley.permutations import PermutationSampler
     from limes._shapley.starts import Starts
 
-# Fewest units that show errors, and those of a form, which is not asked
-_FEWEST, _OF_FORM = 4, 128
+WITHOUT_ROWS = (
+    "pairs under law='joint' need the whole background, and rows of it were left out: pass a smaller "
+    "background"
+)
+# Fewest units that show errors; those below which an estimate from sets and readable models is better
+# (``few_rows.py``); and those of a form, which is not asked
+_FEWEST, _SEVERAL, _OF_FORM = 4, 16, 128
 # Rows of one question
 _ROWS = 1 << 16
 # With 95 % probability an event that n draws did not show has a probability below 3 / n; in standard errors
-_UNSEEN = 3.0 / 1.96
+UNSEEN = 3.0 / 1.96
 
 
 class SampledPairs(NamedTuple):
@@ -48,14 +53,15 @@ class PairSampler:
 
     walks: PermutationSampler  # whose options these are
 
+    def affords(self, columns: int) -> bool:
+        """Whether ``max_calls`` suffice for units enough of as many columns that vary."""
+        return not self.walks.asks or self.walks.sampling.max_calls >= 2 * _SEVERAL * len(_changes(columns))
+
     def at(self, row: Floats, starts: Starts, outputs: int) -> SampledPairs:
         """Pairs at one row (d,), by at most ``max_calls`` answers; InputError where these are too few."""
         walks, varies = self.walks, np.flatnonzero(self.walks.varies(starts, row))
         if starts.omitted is not None:
-            raise InputError(
-                "pairs under law='joint' need the whole background, and rows of it were left out: pass a "
-                "smaller background"
-            )
+            raise InputError(WITHOUT_ROWS)
         if varies.size < 2:
             nothing = np.zeros((row.size, row.size, outputs))
             return SampledPairs(nothing, nothing)
@@ -123,7 +129,7 @@ def _estimate(differences: tuple[Floats, Floats], varies: Ints, d: int) -> Sampl
     halves[:, m, m] = halves.sum(axis=2)
     errors = student_factors(np.array(units - 1)) * halves.std(axis=0, ddof=1) / np.sqrt(units)
     quiet = (np.abs(halves) <= DIFFERENCE_ROUNDING * largest).all(axis=0)
-    errors = np.hypot(errors, np.where(quiet, _UNSEEN * 0.5 * largest / (2 * units), 0.0))
+    errors = np.hypot(errors, np.where(quiet, UNSEEN * 0.5 * largest / (2 * units), 0.0))
     indices = each.mean(axis=0)
     both = np.zeros((2, d, d, each.shape[-1]))
     both[:, varies[:, None], varies] = indices, errors

@@ -24,11 +24,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from limes._arrays import Bools, Floats, Ints, fingerprint, streams
+from limes._arrays import DIFFERENCE_ROUNDING, Bools, Floats, Ints, fingerprint, streams
 from limes._functions import BoxesOfTuples, Function
 from limes._sampling.least_squares import student_factors
 from limes._shapley.exact import interacting, quadrature
 from limes._shapley.interventional import shapley
+from limes._shapley.sampled_pairs import UNSEEN
 from limes._tuples import Tuples
 from limes.designs._column import Column, IndicatorColumn, KeptColumn
 from limes.designs._marginals import Atoms, Laws, Levels, Marginal
@@ -137,14 +138,14 @@ def drawn_sharing(
     seed: int,
     calls: int,
 ) -> Sharing:
-    """The same by walks, from about as many ``calls`` of a function of rows (n, G).
+    """The same by walks, from at most as many ``calls`` of a function of rows (n, G): `least_shared` or more.
 
     Other groups keep the row's values with a random probability; then the columns of this one take them, one
     after the other, in a random order and in its reverse.
     """
     kept = tuples.decode(row[[group]])[0]
     m = kept.size
-    count = max(8, calls // (2 * (m + 1)))
+    count = calls // (2 * (m + 1))
     rng = np.random.default_rng(streams(seed, fingerprint(row) ^ _KEY, 1)[0])
     starts = draw(rng, count)
     drawn = tuples.decode(starts[:, group])
@@ -158,14 +159,20 @@ def drawn_sharing(
         rows = np.repeat(starts, 2 * (m + 1), axis=0)
         rows[:, group] = codes
         answers = predict(rows).reshape(count, 2, m + 1, -1)
-    steps = np.diff(answers, axis=2)
-    return _over_orders(
-        [
-            np.take_along_axis(pair, place[:, :, None], axis=1).mean(axis=0)
-            for pair, place in zip(steps, places, strict=True)
-        ],
-        are_pairs=True,
-    )
+    steps = np.take_along_axis(np.diff(answers, axis=2), places[..., None], axis=2)
+    shares = _over_orders([*steps.mean(axis=1)], are_pairs=True)
+    # a step that no walk showed: as large as any here, or as answers differ where no column took one
+    largest = np.abs(steps).max(axis=(0, 1, 2))
+    flat = answers.reshape(-1, answers.shape[-1])
+    largest = np.where(largest > 0.0, largest, np.ptp(flat, axis=0))
+    quiet = (np.abs(steps) <= DIFFERENCE_ROUNDING * np.abs(flat).max(axis=0)).all(axis=(0, 1))
+    unseen = np.where(largest > 0.0, UNSEEN * largest / (2 * count), np.inf)
+    return Sharing(shares.values, np.hypot(shares.errors, np.where(quiet, unseen, 0.0)))
+
+
+def least_shared(columns: int) -> int:
+    """Calls without which the shares of a group's columns have no variance: two pairs of walks."""
+    return 4 * (columns + 1)
 
 
 def _orders(rng: np.random.Generator, m: int, pairs: int) -> list[Ints]:

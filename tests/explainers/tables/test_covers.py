@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import replace
 
 import lightgbm
 import numpy as np
@@ -19,7 +20,14 @@ from sklearn.preprocessing import OneHotEncoder
 
 import boosters
 import limes
-from limes.exceptions import InputError, ModelError, NotReadableError, UnknownOptionError
+from internals import Covers
+from limes.exceptions import (
+    InputError,
+    ModelError,
+    NotReadableError,
+    ReadMismatchError,
+    UnknownOptionError,
+)
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 4))
@@ -207,7 +215,6 @@ NOT_THERE = {
     "diagnosis": lambda e, _: limes.diagnose(e),
     "design": lambda _, explainer: explainer.design(X[0]),
     "moments of features": lambda _, explainer: explainer.features(X[:2]),
-    "compiled": lambda _, explainer: explainer.compiled(),
     "perturbed rows": lambda _, explainer: limes.suggest_design(explainer, X[:2]),
 }
 
@@ -217,6 +224,105 @@ def test_what_the_law_lacks_is_refused_with_the_reason(name):
     explainer = covers(FOREST)
     with pytest.raises(InputError, match=f"no .*{name}.*by the order of the splits"):
         NOT_THERE[name](explainer(X[:3]), explainer)
+
+
+def _compiled_cases():
+    coded = FRAME.assign(k=RNG.integers(0, 6, len(X)))
+    texts = FRAME.assign(k=pd.Categorical(np.array([*"abcdef"])[coded["k"]]))
+    regressor = lightgbm.LGBMRegressor(n_estimators=10, verbose=-1, n_jobs=1)
+    classes = np.digitize(Y, np.quantile(Y, [0.3, 0.7]))
+    booster = xgboost.train({"nthread": 1}, xgboost.DMatrix(X, Y), 10)
+    return {
+        "forest": (FOREST, X, {}, None),
+        "three classes": (
+            RandomForestClassifier(5, max_depth=4, random_state=0).fit(FRAME, classes),
+            FRAME,
+            {},
+            None,
+        ),
+        "margin": (NAMED, FRAME, {"output": "margin"}, None),
+        "booster": (booster, X, {}, None),
+        "codes": (copy.copy(regressor).fit(coded, Y, categorical_feature=["k"]), coded, {}, None),
+        "texts": (copy.copy(regressor).fit(texts, Y), texts, {}, texts[:50]),
+    }
+
+
+COMPILED = _compiled_cases()
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiled_explainers_give_the_same_numbers(name):
+    model, rows, options, background = COMPILED[name]
+    explainer = covers(model, *([] if background is None else [background]), **options)
+    explanation = explainer(rows[20:27])
+    explain = explainer.compiled()
+    assert explain.feature_names == explanation.feature_names
+    assert explain.output_names == explanation.output_names
+    account = explanation.contributions
+    one = rows[22].tolist() if isinstance(rows, np.ndarray) else rows.iloc[22].to_dict()
+    for plain, places in (
+        (explain(rows[20:27]), slice(0, 7)),
+        (explain(one), [2]),
+        (pickle.loads(pickle.dumps(explain))(one), [2]),
+        (explain.each([one, one])[1], [2]),
+    ):
+        np.testing.assert_allclose(plain.values, account.values[places], rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(plain.base_values, account.base_values[places], rtol=1e-12)
+        np.testing.assert_allclose(plain.predictions, explanation.predictions[places], rtol=1e-6)
+        total = plain.base_values + plain.values.sum(axis=1)
+        np.testing.assert_allclose(total, plain.predictions, rtol=1e-12, atol=1e-12)
+        assert not plain.standard_errors.any()
+        assert plain.warnings == ((),) * len(plain.predictions)
+
+
+def test_compiled_explainers_ask_no_model_that_was_read(monkeypatch):
+    model = RandomForestRegressor(10, max_depth=5, random_state=0).fit(X, Y)
+    explain = covers(model).compiled()
+    expected = model.predict(X[:1])
+    monkeypatch.setattr(RandomForestRegressor, "predict", None)
+    np.testing.assert_allclose(explain(X[0]).predictions, expected)
+
+
+def test_compiled_explainers_read_rows_by_name_and_missing_values():
+    explainer = covers(NAMED, output="margin")
+    row = {**dict(FRAME.iloc[3]), "dose": np.nan}
+    explain = explainer.compiled()
+    expected = explainer(pd.DataFrame([row])).contributions.values
+    for one in (row, dict(reversed(row.items())), pd.DataFrame([row])[["size", "dose", "bmi", "age"]]):
+        np.testing.assert_array_equal(explain(one).values, expected)
+
+
+def test_compiled_explainers_take_new_texts():
+    _, rows, _, _ = COMPILED["texts"]
+    background = rows[rows["k"] != "f"].assign(k=lambda its: its["k"].astype(str))
+    row = rows[rows["k"] == "f"].assign(k="f")[:1]
+    trained = RandomForestRegressor(5, random_state=0)
+    encoder = make_column_transformer((OneHotEncoder(), ["k"]), remainder="passthrough")
+    pipeline = make_pipeline(encoder, trained).fit(rows.assign(k=rows["k"].astype(str)), Y)
+    explainer = covers(pipeline, background)
+    np.testing.assert_array_equal(
+        explainer.compiled()(row.iloc[0].to_dict()).values, explainer(row).contributions.values
+    )
+
+
+def test_compiled_explainers_without_columns_are_refused():
+    model, _, _, _ = COMPILED["texts"]
+    with pytest.raises(InputError, match=r"takes all columns for numbers.*pass rows as a background"):
+        covers(model).compiled()
+    with pytest.raises(InputError, match="no law of one other row"):
+        covers(FOREST).compiled().between(X[0], X[1])
+
+
+def test_compiled_explainers_compare_what_was_read_with_the_model(monkeypatch):
+    explainer, true = covers(FOREST), Covers.contributions
+
+    def off(self, x):
+        computed = true(self, x)
+        return replace(computed, values=computed.values * (1.0 + 1e-6))
+
+    monkeypatch.setattr(Covers, "contributions", off)
+    with pytest.raises(ReadMismatchError):
+        explainer.compiled()
 
 
 def test_explainers_say_what_they_are():

@@ -11,13 +11,16 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._expectations.moments import REFUSED, admitted
+from limes._explainers.budget import LEAST_ROWS
+from limes._explainers.tables.few_rows import pairs_at
 from limes._explanation.fit import WithinGroup
 from limes._shapley.exact import RowContributions
+from limes._shapley.game_controls import GameLaw
 from limes._shapley.pairs import beside_diagonal
 from limes._shapley.permutations import ControlVariates, PermutationSampler
 from limes._shapley.sampled_pairs import PairSampler, SampledPairs
 from limes._shapley.starts import Starts
-from limes._shapley.within import Sharing, drawn_sharing
+from limes._shapley.within import Sharing, drawn_sharing, least_shared
 from limes._tuples import Tuples
 from limes.exceptions import InputError
 
@@ -119,11 +122,21 @@ class Accounts(ABC):
             assert self.walks is not None  # noqa: S101 - without walks all were read
             row = int(at[i])
             if row not in self._paired:
-                sampler = PairSampler(self.walks)
-                self._paired[row] = sampler.at(self.x[row], self._starts(row), outputs)
+                self._paired[row] = self._pairs_by_calls(row, PairSampler(self.walks), outputs)
             halves[i] = beside_diagonal(self._paired[row].indices[None])[0]
             errors[i] = self._paired[row].errors
         return halves, errors
+
+    def _pairs_by_calls(self, row: int, sampler: PairSampler, outputs: int) -> SampledPairs:
+        x, starts, sampling = self.x[row], self._starts(row), sampler.walks.sampling
+        columns = int(starts.varies(x).sum())
+        if columns < 2 or sampler.affords(columns) or sampling.max_calls < LEAST_ROWS:
+            return sampler.at(x, starts, outputs)
+        return pairs_at(sampler.walks, self._law(row), self.predictions[row].reshape(-1))
+
+    @abstractmethod
+    def _law(self, row: int) -> GameLaw:
+        """The law of drawn rows at a row."""
 
     def within(self, row: int, column: int) -> WithinGroup:
         """How the columns of a group share its contribution at a row, of all outputs."""
@@ -145,7 +158,12 @@ class Accounts(ABC):
         def draw(rng: np.random.Generator, count: int) -> Floats:
             return starts.drawing(1, count).draw(rng, count).z
 
-        sampling = self.walks.sampling
+        sampling, least = self.walks.sampling, least_shared(tuples.width)
+        if sampling.max_calls < least:
+            raise InputError(
+                f"shares of {tuples.width} columns of a group need {least:,} calls a row, and max_calls= is "
+                f"{sampling.max_calls:,}: {self.walks.advice(least - sampling.max_calls)}"
+            )
         if self.walks.check is not None:
             self.walks.check()
         return drawn_sharing(self.walks.predict, draw, x, column, tuples, sampling.seed, sampling.max_calls)

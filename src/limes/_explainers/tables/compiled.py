@@ -117,6 +117,7 @@ class CompiledExplainer:
 
     def __init__(self, explainer: TabularExplainer, model: TabularModel) -> None:
         self._explainer, self._model = explainer, model
+        self._table, self._outputs = model.table, model.bound.outputs
         expectation = model.bound.expectation
         self._read = RowReader(model.table.ungrouped)
         self._predict = model.bound.read_predict if model.has_exact_contributions else None
@@ -133,19 +134,24 @@ class CompiledExplainer:
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the columns."""
-        return self._model.table.names
+        return self._table.names
 
     @property
     def output_names(self) -> tuple[str, ...]:
         """Names of the outputs."""
-        return self._model.bound.outputs
+        return self._outputs
 
     def __repr__(self) -> str:
         method = "exact" if self._predict is not None else "sampled"
         return f"<CompiledExplainer: {len(self.feature_names)} columns, {method}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (_pickled((self._explainer, self._model)),)
+        return _restored, (_pickled((type(self), self._parts)),)
+
+    @property
+    def _parts(self) -> tuple[Any, ...]:
+        """The arguments that make the same once more."""
+        return self._explainer, self._model
 
     def __call__(self, rows: Any) -> PlainContributions:
         """Contributions of a row, or of a few.
@@ -246,14 +252,14 @@ class CompiledExplainer:
         if x is not None:
             return x
         try:
-            return self._model.table.ungrouped.encode(rows)
+            return self._table.ungrouped.encode(rows)
         except InputError:  # the model may take it
             return None
 
     def _exact(self, plain: Floats) -> PlainContributions | None:
         """Contributions at encoded rows (n, d); None where one is refused, or has no finite answer."""
         # a service meets new combinations of a group without end
-        with self._model.table.lend(plain) as x:
+        with self._table.lend(plain) as x:
             return self._at(x)
 
     def _at(self, x: Floats) -> PlainContributions | None:
@@ -272,14 +278,7 @@ class CompiledExplainer:
     def _plain(
         self, x: Floats, cells: Ints, predictions: Floats, computed: RowContributions
     ) -> PlainContributions:
-        outputs = predictions.shape[1:]
-        return PlainContributions(
-            computed.base.reshape(len(x), *outputs),
-            computed.values.reshape(*x.shape, *outputs),
-            predictions,
-            self._codes(x, cells, predictions),
-            computed.errors.reshape(*x.shape, *outputs),
-        )
+        return plain_contributions(predictions, computed, self._codes(x, cells, predictions))
 
     def _codes(self, x: Floats, cells: Ints, predictions: Floats) -> tuple[tuple[str, ...], ...]:
         about = self._model.row_warnings.about_rows(x, cells, predictions)
@@ -287,6 +286,20 @@ class CompiledExplainer:
 
     def _explained(self, rows: Any) -> PlainContributions:
         return _of_explanation(self._explainer.contributions(rows, progress=False))
+
+
+def plain_contributions(
+    predictions: Floats, computed: RowContributions, codes: tuple[tuple[str, ...], ...]
+) -> PlainContributions:
+    """Contributions (n, d, k) in the shape of predictions (n,) or (n, k)."""
+    shape = (*computed.values.shape[:2], *predictions.shape[1:])
+    return PlainContributions(
+        computed.base.reshape(predictions.shape),
+        computed.values.reshape(shape),
+        predictions,
+        codes,
+        computed.errors.reshape(shape),
+    )
 
 
 def _of_explanation(explanation: Explanation) -> PlainContributions:
@@ -310,7 +323,9 @@ def _pickled(state: Any) -> bytes:
 
 
 def _restored(content: bytes) -> CompiledExplainer:
-    return CompiledExplainer(*pickle.loads(content))  # noqa: S301 - a pickle's own content
+    kind, parts = pickle.loads(content)  # noqa: S301 - a pickle's own content
+    restored: CompiledExplainer = kind(*parts)
+    return restored
 
 
 class RowReader:

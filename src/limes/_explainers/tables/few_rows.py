@@ -47,6 +47,7 @@ from limes._shapley.game_controls import (
     likely_columns,
 )
 from limes._shapley.permutations import PermutationSampler, least_walked
+from limes._shapley.sampled_pairs import WITHOUT_ROWS, SampledPairs
 from limes._shapley.set_sampler import SetSampler, row_weights, scaled, wide_error_of_mean
 from limes._shapley.starts import DrawnStarts
 from limes._threads import one_blas_thread
@@ -110,6 +111,21 @@ def contributions_at(
     if account is None:
         return SetSampler(walks).at(law, prediction, before, spent, is_current=is_current)
     return replace(account, calls=np.array([tally.rows]))
+
+
+def pairs_at(walks: PermutationSampler, law: GameLaw, prediction: Floats) -> SampledPairs:
+    """Pairs of contributions at the law's row by few calls, given f there (k,)."""
+    sampling, columns = walks.sampling, np.flatnonzero(law.varies)
+    if law.starts.omitted is not None:
+        raise InputError(WITHOUT_ROWS)
+    with one_blas_thread():
+        make = paced_calls if sampling.is_function else Calls
+        batch = sampling.rows_a_call(max(1, sampling.max_calls // 32))
+        calls = make(walks.predict, batch_size=batch, retry=sampling.retry, is_function=sampling.is_function)
+        if walks.check is not None:
+            walks.check()
+        game = _FewRows(walks, law, prediction, None, sampling.max_calls, columns)
+        return game.pairs(calls.one_pass(calls))
 
 
 def _border(columns: int) -> int:
@@ -296,6 +312,17 @@ class _PairsOfColumns:
         answers = self.process.answers(1.0 + single[at_held], double[at_held], level, weights[fitted])
         return answers, level, weights
 
+    def indices(self, output: int, weights: Floats) -> Floats:
+        """Shapley interaction indices of two columns, (m, m), of weights (q,)."""
+        ratio, functions = self.process.ratios[output] / self._kernels[3], self.functions
+        at_row, drawn, m = functions.at_row[None], functions.drawn, functions.columns.size
+        away = [self._of_column(j, at_row)[0] - self._of_column(j, drawn) for j in range(m)]
+        indices, of_rows = np.zeros((m, m)), functions.law.weights[:, None] * weights
+        for j in range(m):
+            for i in range(j):
+                indices[i, j] = indices[j, i] = ratio * float((of_rows * away[i] * away[j]).sum())
+        return indices
+
     def game(self, output: int, level: float, weights: Floats) -> Game:
         """The game of weights (q,) of the rows that it is fitted to."""
         *_, unit, of_pairs = self._kernels
@@ -325,6 +352,18 @@ class _Fitted(NamedTuple):
     values: Floats  # (R, m, k)
     alone: Floats
     last: Floats
+    indices: Callable[[], Floats]  # interaction indices of two columns, (m, m, k)
+
+
+class _Drawn(NamedTuple):
+    """Rows x, of which ``kept`` are the explained row's; the sets z of the first with their weights."""
+
+    x: Floats
+    kept: Bools
+    z: Floats
+    weights: Floats
+    f: Floats  # answers in units (n, k), to x, to rows before, and to the row
+    unit: Floats  # (k,)
 
 
 class _Base(NamedTuple):
@@ -346,7 +385,27 @@ class _FewRows:
     columns: Ints  # that vary
 
     def account(self, ask: Callable[[Floats], Floats]) -> RowContributions:
-        law, rng = self.law, self._stream()
+        its, has_complement = self._answered(ask, self._stream())
+        account = self._of_answers(its)
+        return account.with_complement() if has_complement else account
+
+    def pairs(self, ask: Callable[[Floats], Floats]) -> SampledPairs:
+        """Pairs of contributions, by other sets than the account's."""
+        its, has_complement = self._answered(ask, self._stream().spawn(1)[0])
+        indices, errors = self._indices(its)
+        if has_complement:
+            indices, errors = (
+                np.concatenate([sign * number, number], axis=-1)
+                for sign, number in ((-1.0, indices), (1.0, errors))
+            )
+        d, its_columns = self.law.row.size, np.ix_(self.columns, self.columns)
+        both = np.zeros((2, d, d, indices.shape[-1]))
+        both[0][its_columns], both[1][its_columns] = indices, errors
+        return SampledPairs(*both)
+
+    def _answered(self, ask: Callable[[Floats], Floats], rng: np.random.Generator) -> tuple[_Drawn, bool]:
+        """Rows that were drawn, with answers, and whether the first output is one less the second."""
+        law = self.law
         for_base = 0
         if isinstance(law, IndependentDraws):
             for_base = min(max(1, round(_FOR_BASE * self.most)), self.most - LEAST_ROWS + 1)
@@ -357,9 +416,7 @@ class _FewRows:
         answers = np.asarray(ask(x)).reshape(self.most, -1)
         every = np.concatenate([answers, self._before[1], self.prediction[None]])
         first = int(are_complements(every))
-        f, unit = scaled(every[:, first:])
-        account = self._of_answers(x, kept, z, weights, f, unit)
-        return account.with_complement() if first else account
+        return _Drawn(x, kept, z, weights, *scaled(every[:, first:])), bool(first)
 
     def _stream(self) -> np.random.Generator:
         return np.random.default_rng(self.walks.stream(self.law.row).spawn(2)[1])
@@ -375,15 +432,51 @@ class _FewRows:
         some = evenly_spread(len(before.z), _BEFORE)
         return before.z[some], np.asarray(before.answers).reshape(len(before.z), -1)[some]
 
-    def _of_answers(
-        self, x: Floats, kept: Bools, z: Floats, weights: Floats, f: Floats, unit: Floats
-    ) -> RowContributions:
-        """The account by answers f (n, k), in units, to rows x and ``kept``, those before, and the row."""
+    def _indices(self, drawn: _Drawn) -> tuple[Floats, Floats]:
+        """Interaction indices (m, m, k), and the errors of what the matrix of pairs has of them.
+
+        Σ_S ± v(S) / ((m - 1) C(m - 2, |S - {i, j}|)) has + where i and j are both kept or both drawn. A
+        set of r columns was drawn with probability q_r / C(m, r); none and all count 1 / (m - 1) each.
+        """
+        x, kept, z, weights, f, unit = drawn
+        law, m, prediction, n = self.law, self.columns.size, f[-1], len(z)
+        fitted = self._fitted(x, kept, f, n)
+        base = self._base(fitted, f, unit, n)
+        weighed = row_weights(law, fitted.values)
+        of_base = weighed @ fitted.base
+        of_ends = base.value + prediction - 2.0 * of_base - np.einsum("r,rmk->k", weighed, fitted.values)
+        i, j = np.triu_indices(m, 1)
+        size = z.sum(axis=1)
+        hidden = m - size
+        # m / (r s q_r)
+        one = -weights
+        influence = np.where(z[:, i] == z[:, j], 0.0, one[:, None])
+        for sign, count, other in ((1.0, size, hidden), (0.0, hidden, size)):
+            alike = np.divide(weights * other, count - 1.0, out=np.zeros(n), where=count > 1)
+            influence += np.where((z[:, i] == sign) & (z[:, j] == sign), alike[:, None], 0.0)
+        rest, unlike = fitted.rest[:n], np.concatenate([f[: len(x)], f[-1:]]).var(axis=0)
+        gamma = fitted.indices()[i, j] + of_ends / (m - 1.0)
+        estimate = EstimateOfSets.of_numbers(gamma, rest, influence, unlike)
+        values, of_pairs = estimate.values, 0.5 * estimate.errors()
+        sums = 0.5 * ((i[:, None] == np.arange(m)) + (j[:, None] == np.arange(m)))
+        of_rows = estimate.errors(sums)
+        spread = self.walks.sampling.spread / unit
+        noise = np.hypot(base.errors, np.sqrt(2.0) * spread)
+        indices, errors = np.zeros((2, m, m, unit.size))
+        indices[i, j] = indices[j, i] = values * unit
+        errors[i, j] = errors[j, i] = np.hypot(of_pairs, 0.5 * noise / (m - 1.0)) * unit
+        diagonal = np.arange(m)
+        errors[diagonal, diagonal] = np.hypot(of_rows, 0.5 * noise) * unit
+        return indices, errors
+
+    def _of_answers(self, drawn: _Drawn) -> RowContributions:
+        """The account by answers to the rows that were drawn."""
+        x, kept, z, weights, f, unit = drawn
         law, m, prediction = self.law, self.columns.size, f[-1]
         fitted = self._fitted(x, kept, f, len(z))
         base = self._base(fitted, f, unit, len(z))
         weighed = row_weights(law, fitted.values)
-        gamma, alone, last = (np.einsum("r,rmk->mk", weighed, its) for its in fitted[2:])
+        gamma, alone, last = (np.einsum("r,rmk->mk", weighed, its) for its in fitted[2:5])
         rest, unlike = fitted.rest[: len(z)], np.concatenate([f[: len(x)], f[-1:]]).var(axis=0)
         its = EstimateOfSets.of_rest(gamma, rest, influence_of(z, weights), prediction - base.value, unlike)
         values, errors = its.values, np.hypot(its.errors(), base.errors / m)
@@ -424,15 +517,26 @@ class _FewRows:
             levels.append(level)
             duals.append(dual)
         rest, games = np.empty((n, f.shape[1])), []
+        sums, shares_of_process = list[SumOfPairs](), list[float]()
         level, dual = np.mean(levels, axis=0), np.mean(duals, axis=0)
         for o in range(f.shape[1]):
             means = [_mean_of(functions, each, part, f[:n, o], o) for each in fits]
             predicted = np.stack([*(mean.answers for mean in means), by_process[:, o]], axis=1)
             *shares, of_process = convex(predicted, f[:n, o])
             rest[:, o] = f[:n, o] - predicted @ [*shares, of_process]
-            game = _joined(functions, shares, [mean.sum for mean in means]).game()
-            games.append(_sum(game, of_process, process.game(o, level[o], dual[:, o])))
-        return _Fitted(rest, *(np.concatenate(each, axis=-1) for each in zip(*games, strict=True)))
+            sums.append(_joined(functions, shares, [mean.sum for mean in means]))
+            shares_of_process.append(of_process)
+            games.append(_sum(sums[o].game(), of_process, process.game(o, level[o], dual[:, o])))
+
+        def indices() -> Floats:
+            each = [
+                its.indices()[..., 0] + share * process.indices(o, dual[:, o])
+                for o, (its, share) in enumerate(zip(sums, shares_of_process, strict=True))
+            ]
+            return np.stack(each, axis=-1)
+
+        base, values, alone, last = (np.concatenate(each, axis=-1) for each in zip(*games, strict=True))
+        return _Fitted(rest, base, values, alone, last, indices)
 
     def _base(self, fitted: _Fitted, f: Floats, unit: Floats, sets: int) -> _Base:
         law, n = self.law, len(fitted.rest)

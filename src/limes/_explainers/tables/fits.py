@@ -484,6 +484,9 @@ class TableFits(Accounts):
     def _starts(self, row: int) -> Starts:
         return ProductStarts(self.account().at(self.x[row]))
 
+    def _law(self, row: int) -> IndependentDraws:
+        return IndependentDraws(self.x[row], ProductStarts(self.account().at(self.x[row])), self.account())
+
     def _shared(self, row: int, column: int, tuples: Tuples) -> Sharing:
         family, x, form = self.account(), self.x[row], self.form
         if form is not None and not self._is_sampled(row):

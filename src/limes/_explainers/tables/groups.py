@@ -158,8 +158,11 @@ class GroupColumn(TableColumn):
             for column, x in zip(self.columns, decoded.T, strict=True)
         ]
         texts = np.empty(values.size, dtype=object)
-        for i, row in enumerate(zip(*parts, strict=True)):
-            texts[i] = self.joined(row, decoded[i] == 1.0)
+        rows = zip(*parts, strict=True)
+        if self.dummies:
+            texts[:] = [self.joined(row, ones) for row, ones in zip(rows, decoded == 1.0, strict=True)]
+        else:
+            texts[:] = [*map(_AND.join, rows)]
         return texts
 
     def joined(self, texts: Sequence[str], ones: Bools) -> str:

@@ -131,13 +131,15 @@ class JointFits(Accounts):
 
     def _walked_to(self, row: int, others: ControlVariates | None, *, is_current: bool) -> RowContributions:
         assert self.walks is not None  # noqa: S101 - the joint law is never exact
-        family, x, starts = self.expectation.family, self.x[row], self._starts(row)
-        spent = int(self.spent[row])
-        prediction = self.predictions[row].reshape(-1)
+        spent, prediction = int(self.spent[row]), self.predictions[row].reshape(-1)
         if self.walks.asks:
-            law = OccurringDraws(x, starts, family.product)
+            law = self._law(row)
             return contributions_at(self.walks, law, prediction, None, spent, is_current=is_current)
-        return self.walks.at(x, prediction, starts, others, spent, is_current=is_current)
+        starts = self._starts(row)
+        return self.walks.at(self.x[row], prediction, starts, others, spent, is_current=is_current)
+
+    def _law(self, row: int) -> OccurringDraws:
+        return OccurringDraws(self.x[row], self._starts(row), self.expectation.family.product)
 
     def _at(self, row: int) -> JointEffects:
         cells = self.cells[row]

@@ -54,7 +54,7 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     if name == "Explanation":
         return import_module(f"{__name__}.explanation").explanation_class()
-    if name.startswith("__"):
+    if name.startswith("__") and name != "__version__":
         raise AttributeError(name)
     peer = shap_module()
     if peer is None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes._explanation.attribution import Contributions
-from limes.compat.shap.explanation import explanation_class, has_shap
+from limes.compat.shap.explanation import explanation_class, has_shap, shap_module
 from limes.exceptions import InputError
 from limes.models._calling.outputs import prediction_method, resolve
 from limes.models._reading import CannotRead, read_output
@@ -93,7 +93,7 @@ class ExplainedRows(NamedTuple):
         if hasattr(X, "get_features") and hasattr(X, "get_cat_feature_indices"):  # CatBoost's Pool
             X = np.asarray(X.get_features())
         if type(X).__name__ == "DMatrix":
-            raise InputError("a DMatrix does not give its rows back: pass the table it was made of")
+            X = _rows_of_dmatrix(X)
         if hasattr(X, "toarray"):
             X = X.toarray()
         if hasattr(X, "to_frame") and not hasattr(X, "columns"):  # a Series
@@ -114,6 +114,17 @@ class ExplainedRows(NamedTuple):
         return self.table.to_numpy() if hasattr(self.table, "to_numpy") else np.asarray(self.table)
 
 
+def _rows_of_dmatrix(X: Any) -> Floats:
+    """Rows as XGBoost stores them, in single precision, in which its trees read them; NaN where missing."""
+    if "c" in (X.feature_types or ()):
+        raise InputError("a DMatrix has codes in the place of categories: pass the table it was made of")
+    stored = X.get_data().tocoo()
+    rows = np.full(stored.shape, np.nan)
+    rows[stored.row, stored.col] = stored.data
+    names = X.feature_names
+    return rows if names is None else import_module("pandas").DataFrame(rows, columns=names)
+
+
 class Explainer:
     """Explains a model: the explainer of its kind, which ``algorithm`` names or "auto" chooses.
 
@@ -124,7 +135,8 @@ class Explainer:
     masker
         Background rows: a table, ``shap.maskers.Independent(table)``, or ``shap.kmeans(table, k)``.
     algorithm
-        "auto", "tree", "linear", "exact", "permutation" or "kernel".
+        "auto", "tree", "linear", "exact", "permutation" or "kernel"; others, and maskers of texts and images,
+        are for shap's own explainers, where it is installed.
     link, output_names, feature_names, linearize_link, seed
         ``shap.links.identity``, or ``shap.links.logit`` for functions of few columns; names for the results;
         the last but one changes nothing, and the last is the seed of samples.
@@ -166,6 +178,9 @@ class Explainer:
             return object.__new__(cls)
         if len(_arguments) > 1:  # link, algorithm
             algorithm = _arguments[1]
+        if _is_for_others(model, masker, algorithm):
+            options = {"algorithm": algorithm} if len(_arguments) < 2 else {}
+            return _peer().Explainer(model, masker, *_arguments, **options, **_options)
         module, name = _choice(model, masker, algorithm)
         # it is a subclass of this one
         return object.__new__(getattr(import_module(f"limes.compat.shap.{module}"), name))
@@ -205,6 +220,33 @@ _KINDS = {
     "permutation": ("functions", "PermutationExplainer"),
     "kernel": ("functions", "KernelExplainer"),
 }
+
+
+# Algorithms and maskers that only shap itself has
+_ALGORITHMS_OF_OTHERS = ("partition", "additive", "deep", "gradient")
+_MASKERS_OF_OTHERS = ("Text", "Image", "Fixed", "Composite", "FixedComposite", "OutputComposite")
+
+
+def _is_for_others(model: Any, masker: Any, algorithm: Any) -> bool:
+    """Whether shap's own explainers are asked for: of texts, images, and algorithms that are not here."""
+    its = {kind.__name__ for kind in type(masker).__mro__ if kind.__module__.startswith("shap.")}
+    modules = {type(each).__module__.partition(".")[0] for each in (model, masker)}
+    return (
+        algorithm in _ALGORITHMS_OF_OTHERS
+        or not its.isdisjoint(_MASKERS_OF_OTHERS)
+        or "transformers" in modules
+    )
+
+
+def _peer() -> Any:
+    """Return shap itself; an InputError without it."""
+    peer = shap_module()
+    if peer is None:
+        raise InputError(
+            "this algorithm, and maskers of texts and images, are shap's own: pip install shap, or use "
+            "limes.TextExplainer and limes.ImageExplainer"
+        )
+    return peer
 
 
 def _choice(model: Any, masker: Any, algorithm: Any) -> tuple[str, str]:

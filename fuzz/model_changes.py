@@ -1,0 +1,91 @@
+"""Contributions of a change of models: against Shapley values of the difference of both answers.
+
+The older model is the same one, fitted to the targets in the reverse order. The games are those of
+`accounts`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+import limes
+from fuzz.accounts import AccountCase, AccountTrial
+from fuzz.answers import EXACT, Answers, answers_of
+from fuzz.cuts import cuts_of
+from fuzz.options import Options
+from fuzz.verdict import CRASH, SAMPLED, SKIPPED, Verdict
+
+Array = Any
+
+
+@dataclass(frozen=True)
+class ModelChangeCase(AccountCase):
+    """A case of a table whose model is compared with another."""
+
+    prints: ClassVar[str] = (
+        "*[getattr(limes.between_models(old, explanation.explainer, explanation.data.tolist())"
+        ".contributions, name).tolist() for name in ('values', 'alone', 'last', 'base_values')]"
+    )
+
+    def run(self) -> ModelChangeTrial:
+        """Run the case's script."""
+        return ModelChangeTrial.of(self)
+
+
+class ModelChangeTrial(AccountTrial):
+    """A case that was run."""
+
+    old: Any = None
+
+    @classmethod
+    def of(cls, case: Any) -> ModelChangeTrial:
+        trial = super().of(case)
+        trial.old = case.setup.run()["old"]
+        d = trial.background.matrix.shape[1]
+        if case.shape == "steps":
+            cuts = cuts_of(trial.old, d)
+        elif case.kinks is not None:
+            cuts = case.kinks(trial.old)
+        else:
+            cuts = trial.cuts
+        trial.cuts = [np.union1d(a, b) for a, b in zip(trial.cuts, cuts, strict=True)]
+        return trial
+
+    def _checked(self, options: Options, rows: Array) -> Verdict:
+        if self.case.shape == "draws" or rows.shape[1] > 6:
+            return Verdict(SKIPPED, detail="no grid")
+        rows = self._within(options, rows)
+        tables = self.background.table(rows)
+        try:
+            change = limes.between_models(self.old, self.explainer(options), tables)
+            numbers = self.numbers(change, options)
+        except limes.exceptions.LimesError as error:
+            return self._after(error, options, tables)
+        except Exception as error:  # noqa: BLE001 - any other error is a fault of the library
+            return Verdict(CRASH, len(rows), f"{type(error).__name__}: {error}", 0)
+        answers = self._answers(options)
+        wrong = numbers.adds_up(answers)
+        if wrong is not None or numbers.sampled:
+            return wrong or Verdict(SAMPLED)
+        return self._judged(numbers, answers, options, rows)
+
+    def _answers(self, options: Options) -> Answers:
+        """How the difference of both models' answers is got."""
+        sample = self.background.table(self.background.matrix[:200])
+        new, old = (answers_of(model, options.output, sample) for model in (self.model, self.old))
+
+        def change(table: Any) -> Array:
+            return new.ask(table) - old.ask(table)
+
+        def tolerance(of_new: float, of_old: float) -> float:
+            """In single precision each model's answers are rounded, however small their difference."""
+            larger = max(of_new, of_old)
+            most, least = np.abs([new.ask(sample), old.ask(sample)]).max(), np.abs(change(sample)).max()
+            return larger if larger == EXACT or not least else larger * max(1.0, float(most / least))
+
+        return replace(
+            new, ask=change, slope=tolerance(new.slope, old.slope), level=tolerance(new.level, old.level)
+        )
