@@ -72,7 +72,8 @@ def test_effects_that_are_too_large_are_refused_and_the_page_shows_coefficients(
 
 def test_effects_of_more_cells_than_rows_are_refused():
     wide = np.random.default_rng(0).normal(size=(200, 60))
-    explanation = limes.TabularExplainer(product, wide, max_calls=128, weights="euclidean", rng=0)(wide[:1])
+    few = {"max_calls": 128, "contributions": False, "rng": 0}
+    explanation = limes.TabularExplainer(product, wide, weights="euclidean", **few)(wide[:1])
     with pytest.raises(InputError, match=r"cells cannot be estimated from \d+ rows: raise max_calls"):
         _ = explanation.additive_fidelity
 
@@ -86,7 +87,8 @@ resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
 import numpy as np, limes
 X = np.random.default_rng(0).normal(size=(200, {columns}))
 calls = 4 * {columns} + 200
-explainer = limes.TabularExplainer(lambda X: X[:, 0] * X[:, 1], X, max_calls=1 << calls.bit_length() - 1)
+options = {{"max_calls": 1 << calls.bit_length() - 1, "contributions": False}}
+explainer = limes.TabularExplainer(lambda X: X[:, 0] * X[:, 1], X, **options)
 explanation = explainer(X[:1], progress=False)
 assert np.isfinite(explanation.coefficients.standard_errors).all()
 print(explanation.coefficients.controls[0], explanation.converged)

@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zipfile import BadZipFile, ZipFile
 
 import typer
@@ -23,6 +23,9 @@ from limes._dialects import Dialect, dialect_of, to_usual
 from limes._explanation.wording import one_line
 from limes._names import Names, text_of
 from limes.exceptions import InputError
+
+if TYPE_CHECKING:
+    from limes.models._images import Preprocess
 
 # An archive is a bomb if it is both this large in memory, in bytes, and this many times its size on disk
 _PLAUSIBLE, _RATIO = 200 << 20, 100
@@ -549,3 +552,14 @@ def read_image(path: Path) -> Any:
     if pixels.ndim == 2 and picture.mode != "L":
         return np.repeat(pixels[..., None], 3, axis=2)
     return pixels[..., :3] if pixels.ndim == 3 else pixels  # without transparency
+
+
+def preprocess_of(session: Any, mean: float, scale: float) -> Preprocess:
+    """Return layout and size from the model's input; pixels minus the mean, over the scale."""
+    from limes.models._images import Preprocess, layout
+
+    shape = session.get_inputs()[0].shape
+    channels = layout(shape)
+    sides = shape[2:] if channels == "first" else shape[1:3]
+    fixed = len(sides) == 2 and all(isinstance(side, int) for side in sides)
+    return Preprocess(mean=mean, scale=scale, channels=channels, size=tuple(sides) if fixed else None)

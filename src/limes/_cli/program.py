@@ -58,7 +58,6 @@ if TYPE_CHECKING:
 
     from limes._diagnostics.diagnosis import Diagnosis
     from limes._explanation import Explanation
-    from limes.models._images import Preprocess
 
 _STOPPED, _DRIFT, _SOME_ERRORS, _WRONG = 130, 4, 3, 1
 # What streams do with characters that they cannot encode; others raise in the middle of a text
@@ -253,7 +252,7 @@ def _explain_image(
 ) -> Explanation:
     from limes._explainers.image import ImageExplainer
 
-    preprocess = _preprocess_of(fitted, mean, scale) if hasattr(fitted, "get_inputs") else None
+    preprocess = files.preprocess_of(fitted, mean, scale) if hasattr(fitted, "get_inputs") else None
     if preprocess is not None and (mean, scale) == (0.0, 1.0):
         typer.secho(
             "limes: the model is called with pixels from 0 to 255 as they are; if it was trained on others, "
@@ -263,17 +262,6 @@ def _explain_image(
         )
     explanation: Explanation = ImageExplainer(fitted, preprocess=preprocess, **options)(image)
     return explanation
-
-
-def _preprocess_of(session: Any, mean: float, scale: float) -> Preprocess:
-    """Return layout and size from the model's input; pixels minus the mean, over the scale."""
-    from limes.models._images import Preprocess, layout
-
-    shape = session.get_inputs()[0].shape
-    channels = layout(shape)
-    sides = shape[2:] if channels == "first" else shape[1:3]
-    fixed = len(sides) == 2 and all(isinstance(side, int) for side in sides)
-    return Preprocess(mean=mean, scale=scale, channels=channels, size=tuple(sides) if fixed else None)
 
 
 # What a print tells those who call limes from Python, and what does the same here

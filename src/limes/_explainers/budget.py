@@ -6,13 +6,13 @@ One input or one row asks for
 - the sets or rows that coefficients rest on, which rows of a table share in a pool;
 - what contributions need beside these.
 
-*Inputs* draw sets that serve both (``_shapley/coalitions.py``): nothing is split. *Tables* leave half of
-what checks do not take to contributions, which ask about other rows than a pool: the pool, or a row's own
-draws, has the other half, and contributions what is left; all of it where they alone are asked for. Of few
-calls contributions have the first 128, since coefficients have no finite errors from the half. Where they
-are not wanted, the pool has it all. The split depends on options alone, so that a row's numbers do not
-depend on the rows beside it: no row rests on more than ``max_calls`` answers, shared or its own. Of few calls
-none is for asking once more.
+*Inputs* draw sets that serve both (``_shapley/coalitions.py``): nothing is split. *Tables* leave half of what
+checks do not take to contributions, which ask about other rows than a pool: the pool, or a row's own draws,
+has the other half, and contributions what is left; all of it where they alone are asked for. Of few calls
+contributions have the first, 8 a column and 96 at most, since coefficients have no finite errors from the
+half. Where they are not wanted, the pool has it all. The split depends on options alone, so that a row's
+numbers do not depend on the rows beside it: no row rests on more than ``max_calls`` answers, shared or its
+own. Of few calls none is for asking once more.
 
 `AnswerCount` counts what is reported.
 """
@@ -36,8 +36,9 @@ from limes.models._identity import WITNESSES
 # that contributions have, and that a background's rows may have if these are all of them
 _AGAIN, _LEAST_AGAIN, _MOST_AGAIN = 1 / 16, 4, 256
 _RESERVED, _OCCURRING = 1 / 2, 3 / 4
-# Calls that contributions of a table's row have before coefficients have more than the fewest
-_FIRST = 128
+# Calls that contributions of a table's row have before coefficients have more than the fewest: a number a
+# column, at most
+_FIRST_A_COLUMN, _FIRST = 8, 96
 # Answers of which none is asked for once more; checks of a table's function
 _UNWITNESSED, _CHECKS = 16, 2 + CHECK_CALLS
 # Rows without which contributions have no variance: two sets of kept columns, and a row that keeps none
@@ -176,7 +177,8 @@ class TableBudget:
         """Calls that contributions have at least; 0 where they have too few, or are not wanted."""
         if self.options.contributions is False or self._rest < FEWEST + LEAST_ROWS:
             return 0
-        return max(int(_RESERVED * self._rest), min(_FIRST, self._rest - FEWEST))
+        first = min(_FIRST_A_COLUMN * self.columns, _FIRST, self._rest - FEWEST)
+        return max(int(_RESERVED * self._rest), first)
 
     @property
     def samples(self) -> int:

@@ -90,14 +90,15 @@ class SamplingOptions:
         Most answers of the model that one row or input asks for in a call: for its prediction, checks,
         coefficients and contributions, whether other rows share them or not. ``model_calls`` and
         ``shared_calls`` add up to what was asked. Of a table half of what checks leave is for contributions,
-        and of few calls the first 128 (all for coefficients with ``contributions=False``); inputs draw sets
-        that serve both. What is read later has what is left, or is refused. What was read of a model is
-        compared with it beside this. Rows of a table share one pool of answers if ``weights="bins"``, and
-        enough of the pool lies near the explained row; a row takes the smallest pool that a first look at
-        1,024 answers predicts to be accurate enough, or the next larger one until it is. None allows a
-        pool 2,048 answers, 4,096 of more than 64 columns, and a row 4,096 alone: a pool doubles until
-        standard errors are below 1.5 % of the largest coefficient (less than one sees in a picture). With a
-        ``tolerance``, or where a form that was read answers, it grows up to 16,384.
+        and of few calls the first, 8 a column and 96 at most (all for coefficients with
+        ``contributions=False``); inputs draw sets that serve both. What is read later has what is left, or is
+        refused. What was read of a model is compared with it beside this. Rows of a table share one pool of
+        answers if ``weights="bins"``, and enough of the pool lies near the explained row; a row takes the
+        smallest pool that a first look at 1,024 answers predicts to be accurate enough, or the next larger
+        one until it is. None allows a pool 2,048 answers, 4,096 of more than 64 columns, and a row 4,096
+        alone: a pool doubles until standard errors are below 1.5 % of the largest coefficient (less than one
+        sees in a picture). With a ``tolerance``, or where a form that was read answers, it grows up to
+        16,384.
         ``explainer.fill_pool()``, and tables explained by several processes, ask for the whole pool at once.
         Texts and images of more than half as many features have coefficients estimated one by one, with
         wide errors, infinite from fewer than some 60 calls. Contributions, of tables too, have finite errors
