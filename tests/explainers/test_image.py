@@ -641,7 +641,7 @@ def test_options_that_do_not_go_with_the_model_or_image(options, message):
 
 
 def test_models_that_answer_nonsense():
-    with pytest.raises(ModelError, match=r"was given 1 rows and returned shape \(3, 4\)"):
+    with pytest.raises(ModelError, match=r"was given 1 inputs and returned shape \(3, 4\)"):
         ImageExplainer(lambda images: np.zeros((3, 4)), segments=LABELS)(IMAGE)
     with pytest.raises(ModelError, match="nan"):
         ImageExplainer(lambda images: np.full(len(images), np.nan), segments=LABELS)(IMAGE)

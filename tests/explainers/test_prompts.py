@@ -351,7 +351,11 @@ def test_unknown_options_are_refused():
 
 @pytest.mark.parametrize(
     ("returned", "words"),
-    [(lambda prompts: [1.0], "expected"), (lambda prompts: ["a"] * len(prompts), "number|text|str")],
+    [
+        (lambda prompts: [1.0], r"was given 2 prompts .*expected"),
+        (lambda prompts: ["a"] * len(prompts), "number|text|str"),
+        (lambda prompts: [np.nan] * len(prompts), r"nan for prompt 0 of a batch of 2"),
+    ],
 )
 def test_answers_of_another_kind_are_refused(returned, words):
     with pytest.raises(ModelError, match=words):

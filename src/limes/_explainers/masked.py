@@ -188,7 +188,8 @@ class InputModel:
             )
         rows = subset_rows(item.size, CHECKED_ROWS)
         items = ((0, 0), (0, int(item.draws > 1)))  # of a background: any, where all is shown
-        caller = ModelCaller(self.model, output, item.composer(self.model), typical=np.pad(rows, items))
+        typical = np.pad(rows, items)
+        caller = ModelCaller(self.model, output, item.composer(self.model), typical=typical, kind="input")
         whole = LinkedModel(caller, None, None)(np.pad(np.ones((1, item.size)), items))
         link = self._link_of(whole, item)
         whole = whole if link is None else LINKS[link](whole)

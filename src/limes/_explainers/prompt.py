@@ -347,9 +347,8 @@ class PromptExplainer(Described):
         key = repr((prompt.key, sorted(map(repr, answer)) if isinstance(answer, set) else answer, by))
         with AnswerCount().counting() as tally:
             game = self._model.game(prompt, answer, by)
-            caller = ModelCaller(
-                _named(game.predict, self._model.name), Output("", None, None), prompt.compose
-            )
+            predict = _named(game.predict, self._model.name)
+            caller = ModelCaller(predict, Output("", None, None), prompt.compose, kind="prompt")
             ends = np.stack([np.zeros(d), np.ones(d)])
             answers = with_retries(caller, ends, options.retry).reshape(2, -1)
             spread = 0.0 if game.is_checked else _spread(caller, ends, answers, options.retry)

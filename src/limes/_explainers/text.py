@@ -347,7 +347,11 @@ def read_text_model(model: TextModel, output: Output, document: Document) -> Bou
     """Read a model at a text, and compare the form with its answers to deletions of the text."""
     rows = subset_rows(document.size, CHECKED_ROWS)
     with_strings = ModelCaller(
-        model.head, output, lambda z: model.encode(document.texts(z)), typical=rows if model.steps else None
+        model.head,
+        output,
+        lambda z: model.encode(document.texts(z)),
+        typical=rows if model.steps else None,
+        kind="text",
     )
     # a model that is not fitted, or takes no texts, raises its own error here
     answers = with_strings(rows if model.steps else rows[:1])

@@ -40,6 +40,7 @@ class ModelCaller:
     decode: Callable[[Floats], Any]  # (n, d) -> the kind of table that the model was fitted on
     # what to do where the model fails on rows (n, d), or ""
     advice: Callable[[Floats], str] = lambda _: ""
+    kind: str = "row"  # what errors call one of the inputs that the model was passed
     # names of the answers' columns, once they were seen
     seen: list[tuple[str, ...]] = field(default_factory=list)
     # not empty once the model has refused float64 and taken float32
@@ -76,7 +77,7 @@ class ModelCaller:
             raise ModelError(text, batch=table) from error
 
     def _failed(self, error: BaseException, table: Any, x: Floats) -> ModelError:
-        failure = failure_text(error, f"on a batch of {len(x)} rows").rstrip()
+        failure = failure_text(error, f"on a batch of {len(x)} {self.kind}s").rstrip()
         advice = _other_columns(self.model, table) or self.advice(x)
         return ModelError(f"{self._name} {failure}{advice and f'; {advice}'}", batch=table)
 
@@ -109,14 +110,14 @@ class ModelCaller:
         if predictions.ndim not in (1, 2) or len(predictions) != rows or 0 in predictions.shape[1:]:
             turned = predictions.ndim == 2 and predictions.shape[1] == rows
             raise ModelError(
-                f"{self._name} was given {rows} rows and returned shape {predictions.shape}; "
+                f"{self._name} was given {rows} {self.kind}s and returned shape {predictions.shape}; "
                 f"expected ({rows},) or ({rows}, outputs){': return its transpose, a row each' * turned}"
             )
         bad = ~np.isfinite(predictions).all(axis=tuple(range(1, predictions.ndim)))
         if bad.any():
             row = int(np.argmax(bad))
             raise ModelError(
-                f"{self._name} returned {predictions[row]} for row {row} of a batch of {rows}; "
+                f"{self._name} returned {predictions[row]} for {self.kind} {row} of a batch of {rows}; "
                 "every prediction must be finite"
             )
         predictions = self._of_classes(predictions, classes)
