@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from limes._arrays import Floats
-from limes._checks import check_choice
+from limes._checks import check_choice, listed
 from limes._explainers.tabular import TabularExplainer
 from limes._explanation import Explanation
 from limes._explanation.attribution import CONTRIBUTION_AXES, Contributions, changed
 from limes._explanation.differences import made_of_both, spent_on_both
-from limes.exceptions import InputError
+from limes.exceptions import InputError, ModelError
+from limes.models._columns import fitted_names
 
 # Under which model the changed values of a row are explained
 _UNDER = ("new", "old", "both")
 _NEW = "values under the new model, models at the earlier row"
 _OLD = "values under the old model, models at the present row"
+# What to do where models have other columns or labels
+_ALIKE = (
+    "pass two functions that take one table and answer alike, such as "
+    "lambda table: model.predict_proba(table[its_columns])[:, 1]"
+)
 
 
 def between_models(
@@ -98,10 +106,12 @@ def between_models(
                 "the two models are compared under one law: pass background=, a table of rows, or an "
                 "explainer, limes.TabularExplainer(new, background), in the place of the new model"
             )
-        new = TabularExplainer(new, background, **options)
+        with _advising(new, background):
+            new = TabularExplainer(new, background, **options)
     elif background is not None or options:
         raise InputError("new is an explainer, which has a background and options: pass no others")
-    elder = new._of_model(old)  # noqa: SLF001 - the same law
+    with _advising(old, X if background is None else background):
+        elder = new._of_model(old)  # noqa: SLF001 - the same law
     if before is None:
         return _change(elder, new, X, ids)
     by_order = []
@@ -112,8 +122,24 @@ def between_models(
     return by_order[0] if len(by_order) == 1 else _mean(*by_order)
 
 
+@contextmanager
+def _advising(model: Any, background: Any) -> Iterator[None]:
+    """Say what to do about a model that was fitted on other columns than the table has."""
+    try:
+        yield
+    except ModelError as error:
+        names = fitted_names(model)
+        if not names or {*names} == {*getattr(background, "columns", names)}:
+            raise
+        raise ModelError(f"{error}; or {_ALIKE}", batch=error.batch) from error
+
+
 def _change(old: TabularExplainer, new: TabularExplainer, X: Any, ids: Any = None) -> Explanation:
-    return new.contributions(X, ids=ids).minus(old.contributions(X, ids=ids))
+    later, earlier = new.contributions(X, ids=ids), old.contributions(X, ids=ids)
+    if later.output_names != earlier.output_names:
+        names, others = (listed(its.output_names) for its in (earlier, later))
+        raise InputError(f"the old model has other outputs ({names}) than the new one ({others}): {_ALIKE}")
+    return later.minus(earlier)
 
 
 def _joined(values: Explanation, models: Explanation, order: str) -> Explanation:

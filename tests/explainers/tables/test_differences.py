@@ -19,7 +19,7 @@ from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, SplineTrans
 from sklearn.svm import SVR
 
 import limes
-from limes.exceptions import CellError, InputError
+from limes.exceptions import CellError, InputError, ModelError
 
 X, Y = load_diabetes(return_X_y=True)
 X = np.round(X[:, [0, 2, 3, 8, 9]] * 20.0, 2)
@@ -246,6 +246,21 @@ def test_what_cannot_be_compared_is_refused():
         limes.TabularExplainer(model, reference={"x0": 1.0})
     with pytest.raises(InputError, match="law='covers' has no law of one other row"):
         limes.TabularExplainer(model, law="covers").between(X[0], X[1])
+    names, table = list("abcd"), pd.DataFrame(X[:, :4], columns=list("abcd"))
+    fewer = RandomForestClassifier(3, random_state=0).fit(table[["a", "b"]], X[:, 0] > 0)
+    other = RandomForestClassifier(3, random_state=0).fit(table, np.where(X[:, 0] > 0, "good", "bad"))
+    with pytest.raises(ModelError, match=r"pass two functions .*predict_proba\(table"):
+        limes.between_models(fewer, other, table[:1], background=table)
+    whole = RandomForestClassifier(3, random_state=0).fit(table, X[:, 0] > 0)
+    with pytest.raises(InputError, match=r"other outputs \('False', 'True'\) than .* pass two functions"):
+        limes.between_models(whole, other, table[:1], background=table)
+    functions = (
+        lambda rows: fewer.predict_proba(rows[["a", "b"]])[:, 1],
+        lambda rows: other.predict_proba(rows[names])[:, 1],
+    )
+    change = limes.between_models(*functions, table[:1], background=table)
+    expected = functions[1](table[:1]) - functions[0](table[:1])
+    np.testing.assert_allclose(change.predictions, expected, atol=1e-12)
     with pytest.raises(InputError, match="pass background="):
         limes.between_models(model, model, X[0])
     with pytest.raises(InputError, match="background= is missing"):
