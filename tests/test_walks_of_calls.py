@@ -23,7 +23,7 @@ def walks():
 # Types, files and lines of entered functions at most. Goals: 14, 16, 900 for contributions of a forest's row,
 # 16, 22, 1,500 for a text, 35, 28, 2,000 for a row of a function, 18, 16, 850 for lime's call
 MOST = {
-    "contributions": (19, 18, 695),
+    "contributions": (19, 18, 702),
     "forest": (28, 25, 1200),
     "text": (31, 36, 2040),
     # with the trees that some processors' roundings choose as a control

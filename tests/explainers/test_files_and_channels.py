@@ -120,7 +120,7 @@ def test_the_first_convolution_says_what_a_torch_module_takes():
     torch = pytest.importorskip("torch", reason="pip install torch")
     module = torch.nn.Sequential(torch.nn.Conv2d(3, 2, 3), torch.nn.Flatten(), torch.nn.Linear(48, 2))
     grey, colour = (explained(module, one) for one in (GREY, np.repeat(GREY[..., None], 3, axis=2)))
-    np.testing.assert_array_equal(grey.values, colour.values)
+    np.testing.assert_array_equal(grey.coefficients.values, colour.coefficients.values)
 
 
 # -- files ---------------------------------------------------------------------------------------------------

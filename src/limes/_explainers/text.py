@@ -346,13 +346,9 @@ class TextExplainer(MaskedExplainer[Document]):
 def read_text_model(model: TextModel, output: Output, document: Document) -> BoundInput:
     """Read a model at a text, and compare the form with its answers to deletions of the text."""
     rows = subset_rows(document.size, CHECKED_ROWS)
-    with_strings = ModelCaller(
-        model.head,
-        output,
-        lambda z: model.encode(document.texts(z)),
-        typical=rows if model.steps else None,
-        kind="text",
-    )
+    encode = lambda z: model.encode(document.texts(z))  # noqa: E731 - as ModelCaller takes it
+    typical = rows if model.steps else None
+    with_strings = ModelCaller(model.head, output, encode, typical=typical, kind="text")
     # a model that is not fitted, or takes no texts, raises its own error here
     answers = with_strings(rows if model.steps else rows[:1])
     facts: dict[str, Any] = {
