@@ -73,6 +73,16 @@ class AccountCase(TableCase):
         return rows
 
 
+def game_of(grid: Array, masses: list[Array]) -> Array:
+    """v of all coalitions, (2, ..., 2, k), by answers to drawn values of each player, and last the row's."""
+    game = grid
+    for j, mass in enumerate(masses):
+        sides = np.zeros((2, mass.size + 1))
+        sides[0, :-1], sides[1, -1] = mass, 1.0
+        game = np.moveaxis(np.tensordot(sides, game, (1, j)), 0, j)
+    return game
+
+
 class AccountTrial(Trial):
     """A case that was run."""
 
@@ -90,17 +100,24 @@ class AccountTrial(Trial):
         rows = self._within(options, rows)
         tables = self.background.table(rows)
         try:
-            explanation = self.explainer(options)(tables, progress=False)
-            numbers = self.numbers(explanation, options)
+            numbers = self.numbers(self._explained(options, tables), options)
         except limes.exceptions.LimesError as error:
             return self._after(error, options, tables)
         except Exception as error:  # noqa: BLE001 - any other error is a fault of the library
             return Verdict(CRASH, len(rows), f"{type(error).__name__}: {error}", 0)
-        answers = answers_of(self.model, options.output, self.background.table(self.background.matrix[:200]))
+        answers = self._answers(options, self.background.table(self.background.matrix[:200]))
         wrong = numbers.adds_up(answers)
         if wrong is not None or numbers.sampled:
             return wrong or Verdict(SAMPLED)
         return self._judged(numbers, answers, options, rows)
+
+    def _explained(self, options: Options, tables: Any) -> Any:
+        """The explanation of rows that is checked."""
+        return self.explainer(options)(tables, progress=False)
+
+    def _answers(self, options: Options, sample: Any) -> Answers:
+        """How the answers are got that it is about."""
+        return answers_of(self.model, options.output, sample)
 
     def rounding(self, answers: Answers, options: Options, rows: Array) -> float:  # noqa: ARG002 - of any
         """How far rounding moves what is compared, of the largest answer."""
@@ -164,12 +181,7 @@ class AccountTrial(Trial):
         ]
         points = [np.append(values, x) for (values, _), x in zip(points_and_masses, row, strict=True)]
         grid = self._grid(answers, options, points, largest)
-        game = grid
-        for j, (_, mass) in enumerate(points_and_masses):
-            sides = np.zeros((2, mass.size + 1))
-            sides[0, :-1], sides[1, -1] = mass, 1.0
-            game = np.moveaxis(np.tensordot(sides, game, (1, j)), 0, j)
-        return game, float(np.abs(grid).max())
+        return game_of(grid, [mass for _, mass in points_and_masses]), float(np.abs(grid).max())
 
     def _column(self, j: int, law: Any, x: float, kind: str, nu: float, widths: Array) -> tuple[Array, Array]:
         """Points of a column and their probabilities."""

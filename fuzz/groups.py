@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fuzz.accounts import AccountCase, AccountTrial, Numbers, shapley
+from fuzz.accounts import AccountCase, AccountTrial, Numbers, game_of, shapley
 from fuzz.answers import EXACT, Answers
 from fuzz.grid import Truth
 from fuzz.options import Options, draw_groups
@@ -152,12 +152,7 @@ class GroupTrial(AccountTrial):
             np.concatenate([each, row[None, its]]) for its, (each, _) in zip(players, laws, strict=True)
         ]
         grid = self._ask(answers, players, values, largest)
-        game = grid
-        for g, (_, mass) in enumerate(laws):
-            sides = np.zeros((2, mass.size + 1))
-            sides[0, :-1], sides[1, -1] = mass, 1.0
-            game = np.moveaxis(np.tensordot(sides, game, (1, g)), 0, g)
-        return game, float(np.abs(grid).max())
+        return game_of(grid, [mass for _, mass in laws]), float(np.abs(grid).max())
 
     def _within_group(
         self,

@@ -16,7 +16,6 @@ from fuzz.accounts import AccountCase, AccountTrial
 from fuzz.answers import EXACT, Answers, answers_of
 from fuzz.cuts import cuts_of
 from fuzz.options import Options
-from fuzz.verdict import CRASH, SAMPLED, SKIPPED, Verdict
 
 Array = Any
 
@@ -54,27 +53,11 @@ class ModelChangeTrial(AccountTrial):
         trial.cuts = [np.union1d(a, b) for a, b in zip(trial.cuts, cuts, strict=True)]
         return trial
 
-    def _checked(self, options: Options, rows: Array) -> Verdict:
-        if self.case.shape == "draws" or rows.shape[1] > 6:
-            return Verdict(SKIPPED, detail="no grid")
-        rows = self._within(options, rows)
-        tables = self.background.table(rows)
-        try:
-            change = limes.between_models(self.old, self.explainer(options), tables)
-            numbers = self.numbers(change, options)
-        except limes.exceptions.LimesError as error:
-            return self._after(error, options, tables)
-        except Exception as error:  # noqa: BLE001 - any other error is a fault of the library
-            return Verdict(CRASH, len(rows), f"{type(error).__name__}: {error}", 0)
-        answers = self._answers(options)
-        wrong = numbers.adds_up(answers)
-        if wrong is not None or numbers.sampled:
-            return wrong or Verdict(SAMPLED)
-        return self._judged(numbers, answers, options, rows)
+    def _explained(self, options: Options, tables: Any) -> Any:
+        return limes.between_models(self.old, self.explainer(options), tables)
 
-    def _answers(self, options: Options) -> Answers:
+    def _answers(self, options: Options, sample: Any) -> Answers:
         """How the difference of both models' answers is got."""
-        sample = self.background.table(self.background.matrix[:200])
         new, old = (answers_of(model, options.output, sample) for model in (self.model, self.old))
 
         def change(table: Any) -> Array:
