@@ -283,7 +283,7 @@ def ridge(x: Floats, y: Floats, weights: Floats | None = None) -> tuple[Floats, 
 class _Spectrum:
     """Rows x (n, p), thinned, weighted and centred, by the eigenvectors of the smaller product of them."""
 
-    some: slice | Ints
+    some: slice  # of the rows
     weights: Floats  # (n,)
     center: Floats  # (p,)
     x: Floats

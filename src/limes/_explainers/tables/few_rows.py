@@ -87,10 +87,7 @@ def contributions_at(
     most, border = sampling.max_calls - spent, _border(columns.size)
     tally = AnswerCount()
     with tally.counting(), one_blas_thread():
-        make = paced_calls if sampling.is_function else Calls
-        # what random answers have in common within a call must differ between parts
-        batch = sampling.rows_a_call(max(1, most // 32))
-        calls = make(walks.predict, batch_size=batch, retry=sampling.retry, is_function=sampling.is_function)
+        calls = _calls(walks, most)
 
         def ask(x: Floats) -> Floats:
             if walks.check is not None and not is_current:
@@ -119,13 +116,20 @@ def pairs_at(walks: PermutationSampler, law: GameLaw, prediction: Floats) -> Sam
     if law.starts.omitted is not None:
         raise InputError(WITHOUT_ROWS)
     with one_blas_thread():
-        make = paced_calls if sampling.is_function else Calls
-        batch = sampling.rows_a_call(max(1, sampling.max_calls // 32))
-        calls = make(walks.predict, batch_size=batch, retry=sampling.retry, is_function=sampling.is_function)
+        calls = _calls(walks, sampling.max_calls)
         if walks.check is not None:
             walks.check()
         game = _FewRows(walks, law, prediction, None, sampling.max_calls, columns)
         return game.pairs(calls.one_pass(calls))
+
+
+def _calls(walks: PermutationSampler, most: int) -> Calls:
+    """Calls of the model about at most this many rows."""
+    sampling = walks.sampling
+    make = paced_calls if sampling.is_function else Calls
+    # what random answers have in common within a call must differ between parts
+    batch = sampling.rows_a_call(max(1, most // 32))
+    return make(walks.predict, batch_size=batch, retry=sampling.retry, is_function=sampling.is_function)
 
 
 def _border(columns: int) -> int:
@@ -448,9 +452,8 @@ class _FewRows:
         i, j = np.triu_indices(m, 1)
         size = z.sum(axis=1)
         hidden = m - size
-        # m / (r s q_r)
-        one = -weights
-        influence = np.where(z[:, i] == z[:, j], 0.0, one[:, None])
+        # weights are m / (r s q_r)
+        influence = np.where(z[:, i] == z[:, j], 0.0, -weights[:, None])
         for sign, count, other in ((1.0, size, hidden), (0.0, hidden, size)):
             alike = np.divide(weights * other, count - 1.0, out=np.zeros(n), where=count > 1)
             influence += np.where((z[:, i] == sign) & (z[:, j] == sign), alike[:, None], 0.0)
