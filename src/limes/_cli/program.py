@@ -50,6 +50,7 @@ from limes._cli.tables import (
 )
 from limes._cli.watching import TERMINATED, Terminated, ending_in_order, rows_are_supervised
 from limes._explanation.attribution import changed
+from limes._explanation.drawing import Printable
 from limes._explanation.wording import one_line
 from limes.exceptions import InputError, LimesError, ModelError
 
@@ -280,8 +281,8 @@ class _OnCommandLine:
     with_input: bool = True  # whether a text or series is drawn above its table
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        its: Any = self.result if self.with_input else super(type(self.result), self.result)
-        for drawn in its.__rich_console__(console, options):
+        kind = type(self.result) if self.with_input else Printable
+        for drawn in kind.__rich_console__(self.result, console, options):
             for part in getattr(drawn, "renderables", (drawn,)):
                 if isinstance(part, Text):
                     for call, option in _SAME_HERE.items():
