@@ -32,7 +32,7 @@ NAMES = {
     "limes._diagnostics.tables": (
         "Alignment Profile Dependence OutsideValues _most_correlated _subsample Edge"
     ),
-    "limes._explainers.hierarchy": "Words:LevelWords account_of",
+    "limes._explainers.hierarchy": "GroupedUnits account_of",
     "limes._explainers.set_controls": "lasso ridge set_control",
     "limes._expectations": "exact forest moments words:word_expectations linked_words",
     "limes._fidelity": "variance weighted_rows",

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.few_calls.games import by_orders
 from benchmarks.levels.texts import MODELS, models, reviews
 from benchmarks.progress import say
-from limes._explainers.hierarchy import Words, account_of
+from limes._explainers.hierarchy import GroupedUnits, account_of
 from limes._explainers.splits import sentences, words
 
 FEWEST_WORDS, SKIPPED, TEXTS = 250, 30, 30
@@ -56,7 +56,7 @@ class Review:
 
     def account(self, calls: int, seed: int) -> Any:
         """With answers to places, where sets of places are asked about, else to words."""
-        units = Words.of(self.word, self.sentence)
+        units = GroupedUnits.of(self.word, self.sentence)
         of_places = units.of_pieces.size == self.word.size
         whole = self.ask(np.ones((1, self.word.size)))
 

@@ -15,7 +15,7 @@ from benchmarks.progress import say
 from benchmarks.readme import HOME
 from benchmarks.speed.run import machine
 from limes._explainers import hierarchy
-from limes._explainers.hierarchy import Words, account_of
+from limes._explainers.hierarchy import GroupedUnits, account_of
 
 BUDGETS, SEEDS, LARGEST = (32, 64, 128, 256), 3, 5
 # Fresh half-size ablations of which predicted and true answers are ranked, and parts that leave
@@ -25,7 +25,7 @@ BEFORE = HOME / "few_calls" / "before.json"
 
 
 def by_limes(game: Game, calls: int, seed: int) -> tuple[Any, Any]:
-    units = Words.of(np.arange(game.d), np.zeros(game.d, dtype=int))
+    units = GroupedUnits.of(np.arange(game.d), np.zeros(game.d, dtype=int))
     its = account_of(
         lambda z: game.ask(z)[:, None],
         units,

@@ -196,7 +196,7 @@ def test_nothing_is_shown_unasked_if_declined():
 def test_estimates_are_shown_with_their_errors_and_their_cost():
     explanation = explained(Model(), 1)
     text, page = str(explanation), explanation.to_html()
-    calls = f"{explanation.contributions.calls[0]:,} model calls"
+    calls = f"{explanation.model_calls:,} model calls"
     assert "±" in text
     assert calls in " ".join(text.split())
     assert calls in page

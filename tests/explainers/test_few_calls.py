@@ -11,7 +11,7 @@ from sklearn.linear_model import Lasso, Ridge
 from threadpoolctl import threadpool_limits
 
 import limes
-from internals import LevelWords, Tolerance, account_of, lasso, ridge, set_control
+from internals import GroupedUnits, Tolerance, account_of, lasso, ridge, set_control
 
 ENDS = np.array([[0.0], [1.0]])
 
@@ -26,7 +26,7 @@ def shapley(value: Any, d: int) -> Any:
 
 
 def account(f: Any, d: int, calls: int, seed: int = 0, groups: Any = None) -> Any:
-    units = LevelWords.of(np.arange(d), np.zeros(d, dtype=int) if groups is None else groups)
+    units = GroupedUnits.of(np.arange(d), np.zeros(d, dtype=int) if groups is None else groups)
     whole = f(np.ones((1, d)))[0]
     with threadpool_limits(1):  # as explainers have it
         return account_of(f, units, whole, calls, np.random.default_rng(seed), is_function=True)
@@ -326,7 +326,7 @@ def _accurate(f: Any, calls: int, size: float) -> _Accurate:
         counts.append(len(z))
         return f(z)
 
-    units = LevelWords.of(np.arange(24), np.zeros(24, dtype=int))
+    units = GroupedUnits.of(np.arange(24), np.zeros(24, dtype=int))
     stream, tolerance = np.random.default_rng(0), Tolerance(size, relative=True)
     with threadpool_limits(1):
         its = account_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import accumulate, pairwise
 from math import prod
 from typing import Any, Never, Unpack, cast
@@ -22,7 +22,9 @@ from limes._explainers.frames import (
     parts_of_table,
     rows_of,
 )
+from limes._explainers.hierarchy import GroupedUnits, check_hierarchy
 from limes._explainers.image import ImagePart
+from limes._explainers.input_groups import PARTS, GroupedInput, InputGroups
 from limes._explainers.masked import InputModel, InputPart, InputPiece, MaskedExplainer, MaskedInput
 from limes._explainers.options import MaskedKeywords, complete, takes
 from limes._explainers.series import SeriesPart
@@ -149,7 +151,7 @@ class CompositeInput(MaskedInput):
 
 
 @takes(MaskedKeywords, max_calls=1100, batch_size=64)
-class CompositeExplainer(MaskedExplainer[CompositeInput]):
+class CompositeExplainer(MaskedExplainer[CompositeInput | GroupedInput]):
     r"""Explain predictions of a model of several inputs: words, superpixels, segments and columns together.
 
     The surrogate g = β₀ + Σ_j β_j z_j over the features of all parts minimises E_w (f - g)², with z_j = 1 if
@@ -172,6 +174,16 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
         :class:`limes.TextPart`, :class:`limes.ImagePart`, :class:`limes.SeriesPart` or
         :class:`limes.TablePart`, or to "text", "image" or "series" for their defaults. Any object with such a
         ``parse`` is a part, too.
+    groups
+        Features that are shown or hidden together, as one feature. "part": each part is one. Or a mapping of
+        names to lists of parts, and of features as they are named: ``{"all texts": ["title", "advert"],
+        "size": ["house: rooms", "house: area"]}``. Features in no group stand alone.
+    hierarchy
+        True: contributions at two levels, of the groups (without ``groups``, of the parts) and of their
+        features, which add up to those of their group. Groups have the contributions of the game in which
+        they are shown or hidden as a whole; ``explanation.levels`` has both levels. It takes parts whose
+        hidden features look the same each time; ``bandwidth``, ``ridge``, ``tolerance`` and ``control`` are
+        not used.
     bandwidth
         ν > 0, infinity allowed.
     output, top, labels, link
@@ -183,7 +195,7 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
     Raises
     ------
     InputError
-        If an option is not usable, or there is no part.
+        If an option is not usable, there is no part, or ``groups`` names what no input can have.
 
     References
     ----------
@@ -203,6 +215,14 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
     >>> explanation = explainer({"advert": "bright flat", "house": {"rooms": 5, "floor": 1}})
     >>> dict(zip(explanation.feature_names, (explanation.coefficients.values[0].round(6) + 0.0).tolist()))
     {'advert: bright': 50.0, 'advert: flat': 0.0, 'house: rooms': 200.0, 'house: floor': 0.0}
+
+    The advert as a whole beside the house:
+
+    >>> explainer = limes.CompositeExplainer(
+    ...     price, {"advert": "text", "house": limes.TablePart(background=houses)}, groups="part")
+    >>> explanation = explainer({"advert": "bright flat", "house": {"rooms": 5, "floor": 1}})
+    >>> dict(zip(explanation.feature_names, explanation.contributions.values[0].round(6).tolist()))
+    {'advert': 50.0, 'house': 200.0}
     """
 
     _kind = "input"
@@ -219,22 +239,33 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
         model: Any,
         parts: Any,
         *,
+        groups: Any = None,
+        hierarchy: bool = False,
         bandwidth: float = BANDWIDTH,
         ridge: float = 0.0,
         **options: Unpack[MaskedKeywords],
     ) -> None:
         chosen = complete(CompositeExplainer, options)
+        self._hierarchy = check_hierarchy(
+            hierarchy, chosen, bandwidth=(bandwidth, BANDWIDTH), ridge=(ridge, 0.0)
+        )
         by_name = parts_of_table(model, parts) if hasattr(parts, "columns") else _parts_by_name(parts)
         self._parts = by_name
+        self._groups = InputGroups.of(by_name, PARTS if hierarchy and groups is None else groups)
+        self._group = PARTS if groups is None else "group"
         self._model = InputModel.of(adapted(model), chosen)
         super().__init__(
             model,
-            partial(CompositeInput.parse, by_name),
+            self._parsed,
             chosen,
             bandwidth,
             ridge,
             inputs={name: type(part).__name__ for name, part in by_name.items()},
         )
+
+    def _parsed(self, raw: Any) -> CompositeInput | GroupedInput:
+        item = CompositeInput.parse(self._parts, raw)
+        return item if self._groups is None or self._hierarchy else self._groups.grouped(item)
 
     def __call__(self, inputs: Any, *, progress: bool = True, workers: int = 1, **unknown: Never) -> Any:
         """Explain the inputs of one prediction, or of each of several.
@@ -267,7 +298,23 @@ class CompositeExplainer(MaskedExplainer[CompositeInput]):
         several = inputs if isinstance(inputs, list | tuple) else rows_of(inputs, self._parts)
         return self._explain(inputs, several, progress=progress, workers=workers)
 
-    def _remarks(self, item: CompositeInput) -> tuple[str, ...]:
+    def _units(self, item: Any) -> GroupedUnits | None:
+        if not self._hierarchy:
+            return None
+        assert self._groups is not None  # noqa: S101 - parts are groups where there are no others
+        if item.draws > 1:
+            drawn = next(name for name, piece in item.pieces.items() if _draws(piece) > 1)
+            raise InputError(
+                f"hierarchy=True takes parts with one fill, and {drawn!r} draws what is hidden from a "
+                'background: leave its hide="background" out'
+            )
+        return GroupedUnits.of(np.arange(item.size), self._groups.of_features(item)[1])
+
+    def _at_levels(self, item: Any, units: Any) -> tuple[CompositeInput, GroupedInput]:  # noqa: ARG002 - all features
+        assert self._groups is not None  # noqa: S101 - as units have groups
+        return item, self._groups.grouped(item)
+
+    def _remarks(self, item: CompositeInput | GroupedInput) -> tuple[str, ...]:
         model = self._model.model
         if not (isinstance(model, Estimator) and model.texts):
             return ()

@@ -99,18 +99,18 @@ class Partition(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Words:
-    """The words of a text, in sentences."""
+class GroupedUnits:
+    """Units at places of groups: the words of a text in its sentences, features in the parts of an input."""
 
-    places: Floats  # how often each word is in each sentence, (d, g)
-    # the word and the sentence of each place, (m,); None: a piece is a word, all places together
+    places: Floats  # how often each unit is in each group, (d, g)
+    # the unit and the group of each place, (m,); None: a piece is a unit, all places together
     pieces: tuple[Ints, Ints] | None = None
     looks, power = 0, 2
 
     @classmethod
-    def of(cls, word: Ints, sentence: Ints) -> Words:
-        """Words by the number of the word, 0 to d - 1, and of the sentence at each place."""
-        return cls(members(word).T @ members(sentence), (word, sentence))
+    def of(cls, unit: Ints, group: Ints) -> GroupedUnits:
+        """The numbers of the unit, 0 to d - 1, and of the group at each place."""
+        return cls(members(unit).T @ members(group), (unit, group))
 
     @property
     def of_pieces(self) -> Ints:

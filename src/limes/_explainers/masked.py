@@ -293,7 +293,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
     _features: ClassVar[str]
     _meaning: ClassVar[str]  # of a coefficient
     _feature: ClassVar[str]  # one of the features
-    _group: ClassVar[str] = ""  # of features, in an account at two levels
+    _group: str = ""  # of features, in an account at two levels
     _hidden: str  # what it is where it is not shown
     _advice: ClassVar[str]  # where hiding a feature changes nothing
 

@@ -23,8 +23,8 @@ from limes import __version__
 from limes._arrays import Floats, fingerprint, streams
 from limes._checks import check_choice, check_count, refuse_in_call, refuse_unknown
 from limes._explainers.hierarchy import (
+    GroupedUnits,
     LevelAccount,
-    Words,
     account_of,
     coarse_facts,
     contributions_of,
@@ -384,7 +384,7 @@ class PromptExplainer(Described):
     def _account(
         self, prompt: Prompt, calls: Calls, whole: Floats, most: int, *, is_function: bool
     ) -> LevelAccount:
-        units, ask = Words.of(np.arange(len(prompt.units)), prompt.group), calls.one_pass(calls)
+        units, ask = GroupedUnits.of(np.arange(len(prompt.units)), prompt.group), calls.one_pass(calls)
         stream = streams(self._options.sampling.seed, fingerprint(np.ones(len(prompt.units))), 1)[0]
         return account_of(
             ask,

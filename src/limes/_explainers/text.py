@@ -19,7 +19,7 @@ from limes._arrays import Bools, Floats, Ints
 from limes._checks import check_choice, refuse_in_call
 from limes._diagnostics.context import SubsetContext
 from limes._explainers.bound_input import BoundInput
-from limes._explainers.hierarchy import Words, check_hierarchy, may_have_levels
+from limes._explainers.hierarchy import GroupedUnits, check_hierarchy, may_have_levels
 from limes._explainers.masked import CHECKED_ROWS, MaskedExplainer
 from limes._explainers.options import SamplingKeywords, complete, takes
 from limes._explainers.splits import WORD, Spans, of_tokens, sentences, splitter
@@ -277,11 +277,11 @@ class TextExplainer(MaskedExplainer[Document]):
         text = self._parse(explanation.provenance.get("text", ""))
         return self._context_of(text, explanation, output, calls)
 
-    def _units(self, item: Document) -> Words | None:
+    def _units(self, item: Document) -> GroupedUnits | None:
         is_long = self._may_have_levels and len(item.word) > _LONG_TEXT
         if not self._hierarchy and not (is_long and self._why_levels(item)):
             return None
-        return Words.of(item.word, _sentences_of(item))
+        return GroupedUnits.of(item.word, _sentences_of(item))
 
     def _why_levels(self, item: Document) -> str:
         # one sentence has no levels, and the words of a model that is read are exact
@@ -301,10 +301,10 @@ class TextExplainer(MaskedExplainer[Document]):
             return True
         return True
 
-    def _asked_units(self, item: Document, units: Any, model: BoundInput) -> tuple[Predict, Words]:
+    def _asked_units(self, item: Document, units: Any, model: BoundInput) -> tuple[Predict, GroupedUnits]:
         # what was read knows words, and no places
         if not isinstance(model.ask, ModelCaller):
-            return model.ask, Words(units.places)
+            return model.ask, GroupedUnits(units.places)
         places = replace(item, word=np.arange(len(item.word)), names=item.occurrences, unused=None)
         decode = lambda z: self._text_model.encode(places.texts(z))  # noqa: E731 - as ModelCaller takes it
         return replace(model.ask, decode=decode, typical=None), units

@@ -740,7 +740,8 @@ def method_line(explanation: Explanation, row: int | None = None) -> str:
 
 def account_line(explanation: Explanation, account: Contributions) -> str:
     """Return how contributions were computed: exactly, or to which error and from how many model calls."""
-    calls = int(account.calls.sum())
+    # what the model answered for coefficients serves contributions, too
+    calls = int(account.calls.sum() + explanation.calls.sum())
     n, k = len(account.values), len(explanation.output_names)
     values, errors, of_base = (
         np.nan_to_num(its.reshape(n, -1, k), posinf=np.inf)
@@ -755,7 +756,7 @@ def account_line(explanation: Explanation, account: Contributions) -> str:
     accuracy_text = f"estimated to {percentage(share)} of the largest contribution{worst}"
     if np.isinf(errors).all():
         accuracy_text = "sampled"
-    if not calls:
+    if not account.calls.any():
         return f"{accuracy_text}, from the model as it was read, no model calls"
     shared = 0 if explanation.shared_calls is None else int(explanation.shared_calls.max(initial=0))
     both = f", and {shared:,} that rows share" if shared else ""
