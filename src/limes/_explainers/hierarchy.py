@@ -657,7 +657,7 @@ def explanation_fields(
         "fidelity_errors": shaped(account.fidelity_errors),
         "explainer": _Undiagnosed(),
         "method": "exact" if exact else "sampled",
-        "controls": None if exact else ("ridge",),
+        "controls": None if exact else ("mixture",),  # of readable models, `set_controls.py`
         # they were spent on contributions, which coefficients are
         "calls": np.zeros(1, dtype=np.int64),
         "row_converged": np.array([exact or accuracy.excess(account.values, account.errors) <= 1.0]),
