@@ -12,9 +12,9 @@ to print has them above the account. It needs ``pip install '.[pandas]'`` from a
 # The answer
 # ----------
 #
-# Replace ``applicants``, ``model`` and ``catalogue`` by your table, your model and your sentences. A sentence may contain ``{value}``. A pair has one sentence for
-# a value that raises the score, and one for a value that lowers it; a column without an entry gets a plain sentence. The sign chooses the sentence, and not the
-# value: write sentences that are true of every value, or have ``{value}`` in them. A third text is for a missing value.
+# Replace ``applicants``, ``model`` and ``catalogue`` by your table, your model and your sentences. A sentence may contain ``{value}``, in a format of Python's as
+# ``{value:.0%}``. A pair has one sentence for a value that raises the score, and one for a value that lowers it; a column without an entry gets a plain sentence.
+# The sign chooses the sentence, and not the value: write sentences that are true of every value, or have ``{value}`` in them. A third text is for a missing value.
 import numpy as np
 import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -38,8 +38,11 @@ outcome = np.where(rng.random(3000) < chance, "repaid", "defaulted")
 model = HistGradientBoostingClassifier(max_depth=3, random_state=0).fit(applicants, outcome)
 
 catalogue = {
-    "debt_ratio": ("Debt is low against income.", "R01 Debt is high against income ({value})."),
-    "utilisation": ("Little of the credit line is used.", "R02 Much of the credit line is used ({value})."),
+    "debt_ratio": ("Debt is low against income.", "R01 Debt is high against income ({value:.0%})."),
+    "utilisation": (
+        "Little of the credit line is used.",
+        "R02 Much of the credit line is used ({value:.0%}).",
+    ),
     "late_payments": ("No late payments.", "R03 Late payments in two years: {value}."),
     "years_of_credit": ("Long credit history.", "R04 Credit history of {value} years."),
 }

@@ -141,3 +141,29 @@ def test_several_rows_have_no_silent_default():
     assert page == limes.decision_page(explanation, row=0)
     # a chosen row, and the only one, need no warning
     assert explanation[1].reasons(2) == explanation.reasons(2, row=1) != explanation.reasons(2, row=0)
+
+
+def test_a_catalogue_formats_values():
+    data = [[52_000.4, "male"]]
+    catalogue = {"age": "An income of {value:,.0f} euros.", "sex": "{value:>6}: {condition}"}
+    assert of([1.0, -3.0], data=data).reasons(catalogue=catalogue) == (
+        "  male: sex <= 0.5",
+        "An income of 52,000 euros.",
+    )
+    missing = of([1.0], data=[[np.nan]])
+    assert missing.reasons(catalogue={"age": "An income of {value:,.0f} euros."}) == (
+        "An income of missing euros.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ("{value:,.0q}", r"formats the value '52' by \{value:,.0q\}: "),
+        ("{effect:.2f}", r"\{value\} alone takes a format"),
+        ("{amount:.2f}", r"the field \{amount\}"),
+    ],
+)
+def test_a_format_that_does_not_fit_is_refused(entry, words):
+    with pytest.raises(InputError, match=words):
+        of([1.0], data=[[52]]).reasons(catalogue={"age": entry})

@@ -459,9 +459,10 @@ class Explanation(Page):
         k : int
             Number of sentences.
         catalogue : mapping
-            Sentences by feature, which may contain ``{value}``, ``{condition}`` and ``{effect}``; or pairs of
-            them, where the feature raises the prediction, and where it lowers it; or three, the last where
-            its value is missing. Without it a missing value has a sentence that says so.
+            Sentences by feature, which may contain ``{value}``, also in a format of Python's as
+            ``{value:,.0f}``, ``{condition}`` and ``{effect}``; or pairs of them, where the feature raises the
+            prediction, and where it lowers it; or three, the last where its value is missing. Without it a
+            missing value has a sentence that says so.
         row, output
             The row, by position or name; the output, the positive class of two unless given. Without a row
             several rows have sentences about the first, with a ``FutureWarning``.

@@ -25,7 +25,7 @@ from limes._explanation.view import (
     view_row,
     whose_surrogate,
 )
-from limes._explanation.wording import CONFIDENCE, cell, estimate, number
+from limes._explanation.wording import CONFIDENCE, cell, estimate, number, one_line
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -322,10 +322,17 @@ def reasons(
     title = f"the chance of {view.label}" if is_share and view.label else view.title
     title = "the prediction" if title == "prediction" else title
     lines = [line for line in view.lines if _SIGNS[sign](line)]
+    data = dict(zip(map(one_line, one.feature_names), one.data[0], strict=True))
     return tuple(
         Reason.of(
             line,
-            _sentence(line, title, catalogue, _effect(line, scale, view, written.get(line.feature))),
+            _sentence(
+                line,
+                title,
+                catalogue,
+                _effect(line, scale, view, written.get(line.feature)),
+                data.get(line.feature),
+            ),
             certain=_is_certain(lines, place),
         )
         for place, line in enumerate(lines[:k])
@@ -334,7 +341,8 @@ def reasons(
 
 # Places by which the decimal point moves, and the words behind the number
 _SCALES = {"units": (0, ""), "percentage points": (2, " percentage points")}
-_FIELD = re.compile(r"\{([^{}]*)\}")
+# A field, and how Python formats it: {value}, {value:,.0f}
+_FIELD = re.compile(r"\{([^{}:]*)(?::([^{}]*))?\}")
 _FIELDS = ("value", "condition", "effect")
 # Texts of an entry that has one for a missing value
 _WITH_MISSING = 3
@@ -355,12 +363,17 @@ def _check_catalogue(catalogue: Catalogue) -> None:
                 f"catalogue[{name!r}] is {entry!r}; pass a text, or a pair of texts: where it raises the "
                 "prediction, and where it lowers it; or a third, too, where it is missing"
             )
-        unknown = [field for text in texts for field in _FIELD.findall(text) if field not in _FIELDS]
-        if unknown:
-            raise InputError(
-                f"catalogue[{name!r}] has the field {{{unknown[0]}}}{did_you_mean(unknown[0], _FIELDS)}; "
-                f"fields are {', '.join(f'{{{field}}}' for field in _FIELDS)}"
-            )
+        for field, form in chain.from_iterable(map(_FIELD.findall, texts)):
+            if field not in _FIELDS:
+                raise InputError(
+                    f"catalogue[{name!r}] has the field {{{field}}}{did_you_mean(field, _FIELDS)}; "
+                    f"fields are {', '.join(f'{{{field}}}' for field in _FIELDS)}"
+                )
+            if form and field != "value":
+                raise InputError(
+                    f"catalogue[{name!r}] has {{{field}:{form}}}: {{value}} alone takes a format, such as "
+                    "{value:,.0f}"
+                )
 
 
 def _effect(line: Line, scale: str, view: OutputView, written: str | None) -> str:
@@ -374,7 +387,7 @@ def _effect(line: Line, scale: str, view: OutputView, written: str | None) -> st
     return f"{estimate(size, error)[0] if error else number(size, 3)}{unit}"
 
 
-def _sentence(line: Line, title: str, catalogue: Catalogue, effect: str) -> str:
+def _sentence(line: Line, title: str, catalogue: Catalogue, effect: str, datum: Any) -> str:
     entry = catalogue.get(line.feature)
     text = None if entry is None else _text_of(entry, line)
     if text is None:
@@ -384,8 +397,22 @@ def _sentence(line: Line, title: str, catalogue: Catalogue, effect: str) -> str:
         return f"{cause} {verb} {title} by {effect}"
     condition = line.condition if line.share is None else line.holds
     fields = {"condition": condition, "value": line.data, "effect": effect}
+    is_formatted = line.data != cell(None)
     # in one go: a value may look like a field
-    return _FIELD.sub(lambda field: fields[field[1]], text)
+    return _FIELD.sub(
+        lambda field: _formatted(line, datum, field[2]) if field[2] and is_formatted else fields[field[1]],
+        text,
+    )
+
+
+def _formatted(line: Line, datum: Any, form: str) -> str:
+    """The row's value in a format of Python's."""
+    try:
+        return format(datum.item() if isinstance(datum, np.generic) else datum, form)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"catalogue[{line.feature!r}] formats the value {line.data!r} by {{value:{form}}}: {error}"
+        ) from None
 
 
 def _text_of(entry: str | Sequence[str], line: Line) -> str | None:
@@ -396,7 +423,7 @@ def _text_of(entry: str | Sequence[str], line: Line) -> str | None:
     if not isinstance(entry, str) and len(entry) == _WITH_MISSING:
         return entry[2]
     # a sentence about values is not true of one that is missing
-    return text if {"value", "condition"} & set(_FIELD.findall(text)) else None
+    return text if {"value", "condition"} & {field for field, _ in _FIELD.findall(text)} else None
 
 
 def _is_certain(lines: list[Line], place: int) -> bool:
