@@ -19,6 +19,7 @@ NAMES = {
     "limes._cli": "files letters program tables",
     "limes._cli.files": "features_of output_of read_table read_image",
     "limes.models._calling.causal": "CausalModel",
+    "limes._cli.advice": "on_command_line",
     "limes._cli.prompts": "read_prompt",
     "limes._cli.tables": "open_table step_of",
     "limes._cli.program": "app",

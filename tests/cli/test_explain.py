@@ -35,6 +35,7 @@ from internals import (
     app,
     features_of,
     network_links,
+    on_command_line,
     output_of,
 )
 from limes import Explanation
@@ -453,3 +454,17 @@ def test_the_help_names_all_choices(option, choices):
     helps = words_of_help(option)
     assert helps
     assert all(set(choices) <= set(words) for words in helps)
+
+
+@pytest.mark.parametrize(
+    ("in_python", "on_the_line"),
+    [
+        ("its margin is read with output='margin'", "its margin is read with --output margin"),
+        ("pass max_calls=4096, bins=None.", "pass --max-calls 4096, --bins none."),
+        ("with method='sampled' it works", "with --method sampled it works"),
+        ("fill=0 is no option here, nor output=", "fill=0 is no option here, nor output="),
+        ("LIME's view in print(explanation.coefficients)", "LIME's view on the page, --html"),
+    ],
+)
+def test_advice_names_options_of_the_command_line(in_python, on_the_line):
+    assert on_command_line(in_python) == on_the_line

@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 from limes import __version__
 from limes._checks import did_you_mean, listed, require, without_credentials
 from limes._cli import files
+from limes._cli.advice import on_command_line
 from limes._cli.options import (
     Background,
     Exclude,
@@ -265,14 +266,6 @@ def _explain_image(
     return explanation
 
 
-# What a print tells those who call limes from Python, and what does the same here
-_SAME_HERE = {
-    "print(explanation.coefficients)": "on the page, --html",
-    ".rows[0].measures and to_html()": "on the page, --html",
-    "One row, by its position: diagnosis[i]": "One row: --row",
-}
-
-
 @dataclass(frozen=True)
 class _OnCommandLine:
     """A result as it is printed, with options in the place of calls."""
@@ -284,10 +277,8 @@ class _OnCommandLine:
         kind = type(self.result) if self.with_input else Printable
         for drawn in kind.__rich_console__(self.result, console, options):
             for part in getattr(drawn, "renderables", (drawn,)):
-                if isinstance(part, Text):
-                    for call, option in _SAME_HERE.items():
-                        if call in part.plain:
-                            part.plain = part.plain.replace(f"in {call}", option).replace(call, option)
+                if isinstance(part, Text) and (text := on_command_line(part.plain)) != part.plain:
+                    part.plain = text
                 yield part
 
 
@@ -884,7 +875,9 @@ def run() -> int:
     try:
         app()
     except LimesError as error:
-        text = one_line(without_credentials(str(error)))  # names and cells are data, and so are paths
+        text = one_line(
+            without_credentials(on_command_line(str(error)))
+        )  # names and cells are data, and so are paths
         typer.secho(f"limes: {text}", fg="red", err=True)
         return 1
     except SystemExit as end:
