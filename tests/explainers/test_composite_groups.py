@@ -169,3 +169,40 @@ def test_what_is_shown_and_stored():
 def test_unusable_groups_are_refused(groups, words):
     with pytest.raises(InputError, match=words):
         CompositeExplainer(price, PARTS, groups=groups)(INPUT)
+
+
+def test_features_have_owens_value_within_their_group():
+    """By definition: the mean over orders in which the features of a group are next to each other."""
+    groups = [[0, 1, 2], [3, 4], [5, 6, 7, 8]]
+    v = game_of([[j] for j in range(9)])
+    owen = np.zeros(9)
+    for before in itertools.permutations(range(3)):
+        of_groups = 1 / 6
+        for place, g in enumerate(before):
+            shown = {j for earlier in before[:place] for j in groups[earlier]}
+            orders = list(itertools.permutations(groups[g]))
+            for order in orders:
+                inside = set(shown)
+                for j in order:
+                    less = tuple(int(i in inside) for i in range(9))
+                    inside.add(j)
+                    more = tuple(int(i in inside) for i in range(9))
+                    owen[j] += of_groups * (v[more][0] - v[less][0]) / len(orders)
+    explanation = CompositeExplainer(price, PARTS, hierarchy=True)(INPUT)
+    assert explanation.method == "exact"
+    np.testing.assert_allclose(explanation.contributions.values[0], owen, rtol=1e-9, atol=1e-9)
+
+
+def test_a_feature_that_is_not_read_has_no_part_of_its_groups_sum():
+    """Effects of b1 and b2 cancel in the game of features, and not in that of the parts."""
+    background = pd.DataFrame({name: [0.0, 0.0, 0.0, 1.0] for name in ("b1", "b2", "b3")})
+
+    def model(batch):
+        good = np.array(["good" in text for text in batch["a"]], dtype=float)
+        return (6 * good - 4) * batch["b"]["b1"].to_numpy() * batch["b"]["b2"].to_numpy()
+
+    parts = {"a": "text", "b": TablePart(background=background)}
+    explanation = CompositeExplainer(model, parts, hierarchy=True)(
+        {"a": "good", "b": {"b1": 1.0, "b2": 1.0, "b3": 1.0}}
+    )
+    np.testing.assert_allclose(explanation.contributions.values[0], [3.0, -0.5, -0.5, 0.0], atol=1e-12)

@@ -485,3 +485,17 @@ def test_a_long_text_of_a_model_that_is_not_fitted_is_an_error_of_the_model(is_t
         vectorizer.fit([_long_text()])
     with pytest.raises(ModelError, match="NotFittedError"):
         limes.TextExplainer(make_pipeline(vectorizer, LogisticRegression()))(_long_text())
+
+
+def test_words_of_several_sentences_that_are_not_read_share_nothing():
+    """Effects of "good" and "fine" cancel in the game of words, and not in that of sentences."""
+
+    def model(texts: list[str]) -> Any:
+        both = np.array(["good" in text and "fine" in text for text in texts], dtype=float)
+        return (6.0 * np.array(["nice" in text for text in texts]) - 4.0) * both
+
+    explanation = limes.TextExplainer(model, hierarchy=True)("It is nice. It was good fine so.")
+    values = dict(zip(explanation.feature_names, explanation.contributions.values[0].tolist(), strict=True))
+    assert explanation.method == "exact"
+    np.testing.assert_allclose([values["nice"], values["good"], values["fine"]], [3.0, -0.5, -0.5], atol=1e-9)
+    np.testing.assert_allclose([values[word] for word in ("It", "is", "was", "so")], 0.0, atol=1e-9)

@@ -181,7 +181,8 @@ class CompositeExplainer(MaskedExplainer[CompositeInput | GroupedInput]):
     hierarchy
         True: contributions at two levels, of the groups (without ``groups``, of the parts) and of their
         features, which add up to those of their group. Groups have the contributions of the game in which
-        they are shown or hidden as a whole; ``explanation.levels`` has both levels. It takes parts whose
+        they are shown or hidden as a whole, features of up to twelve Owen's value, more of them nearly so
+        (docs/sampling.md); ``explanation.levels`` has both levels. It takes parts whose
         hidden features look the same each time; ``bandwidth``, ``ridge``, ``tolerance`` and ``control`` are
         not used.
     bandwidth

@@ -10,10 +10,12 @@ players of a separate game, whose contributions Φ are estimated as those of uni
 sentences, or from all of these where they are few. Such sets train the g of words too; and a g of words that
 did not see them is one of the models of sentences, because few sets of sentences are fitted exactly by models
 that are wrong. Words then share what Φ has more than the sum of their φ, in proportion to their mean squares
-φ² + error², so that a word that is known to add nothing has nothing of it (Owen 1977 has contributions that
-add up to those of groups by orders in which the units of a group stand together). A word that stands in
-several sentences is shared by these, to each place an equal part; a set of sentences shows the places in it,
-a set of words all places of a word. Units add up to groups, and groups to f(all) - f(none).
+φ² + error², so that a word that is known to add nothing has nothing of it. Where all sets of units are asked
+about, and each is in one group, contributions are Owen's (1977), which add up to those of groups: means over
+orders in which the units of a group stand together; of words in several sentences mean squares are those of
+their effects, (f(S and j) - f(S))². All are the same but for what three or more units do together. A word
+that stands in several sentences is shared by these, to each place an equal part; a set of sentences shows the
+places in it, a set of words all places of a word. Units add up to groups, and groups to f(all) - f(none).
 
 Of an image the units are chosen: rectangles, of which those that matter by the answers so far are halved, at
 each of a few looks. A probability is near 0 unless nearly all is shown, so that its logarithm says where to
@@ -24,6 +26,7 @@ over their number, least where q_s ∝ sd(f | s) / √(r s) (Neyman 1934).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -396,23 +399,12 @@ def _game_of_all(ask: Predict, units: Partition, none: Floats, whole: Floats) ->
 
 def with_random_answers(account: LevelAccount, noise: Floats) -> LevelAccount:
     """The account by one answer to every set, where answers have a variance of ``noise`` (k,)."""
-    shares = account.partition.shares
-    d, groups = shares.shape
-    of_units, of_groups = (_squares_of_weights(size) for size in (d, groups))
-    # sums of a group's units are those of its game, where units are in one group each
-    sums = of_groups if account.partition.whole_groups is not None else of_units * (shares**2).sum(axis=0)
-    each = of_units + (shares**2 @ np.broadcast_to(sums, groups) if groups > 1 else 0.0)
+    sets = _AllSets.of(account.partition)
     one, coarse = (
-        np.sqrt(np.multiply.outer(np.broadcast_to(its, n), noise)) for its, n in ((each, d), (sums, groups))
+        np.sqrt(np.multiply.outer((weights**2).sum(axis=1), noise))
+        for weights in (sets.of_units, sets.of_groups)
     )
     return account._replace(errors=one, group_errors=coarse, is_exact=False)
-
-
-def _squares_of_weights(d: int) -> float:
-    """Σ_S W_jS² of the weights by which answers to all sets are a contribution."""
-    states = ExchangeableDesign(Coalitions.of(d)).states(1 << d)
-    assert states is not None  # noqa: S101 - there are few
-    return float((states[2][0] ** 2).sum())
 
 
 def _states(units: Partition) -> int:
@@ -421,8 +413,60 @@ def _states(units: Partition) -> int:
     if d > _ENUMERATED:
         return int(np.iinfo(np.int64).max)
     # where each unit is in one group, sets of groups are some of those of units
-    apart = units.whole_groups is not None and not np.isin(units.shares, (0.0, 1.0)).all()
-    return (1 << d) + ((1 << groups) - 2 if apart else 0)
+    return (1 << d) + (
+        (1 << groups) - 2 if units.whole_groups is not None and _groups_of(units) is None else 0
+    )
+
+
+def _groups_of(units: Partition) -> Ints | None:
+    """The group of each unit (d,) in a game of groups; None without one, or if units are in several."""
+    if units.whole_groups is None or not np.isin(units.shares, (0.0, 1.0)).all():
+        return None
+    return np.asarray(units.shares.argmax(axis=1))
+
+
+class _AllSets(NamedTuple):
+    """All sets of units (n, d), and the weights of their answers in contributions.
+
+    With groups contributions are Owen's: means over orders in which the units of a group stand together.
+    """
+
+    z: Floats  # none first, and all last
+    of_units: Floats  # (d, n)
+    of_groups: Floats  # (g, n)
+
+    @classmethod
+    def of(cls, units: Partition) -> _AllSets:
+        states = ExchangeableDesign(Coalitions.of(len(units.shares))).states(1 << _ENUMERATED)
+        assert states is not None  # noqa: S101 - there are few
+        (z, _, weights), group = states, _groups_of(units)
+        weights = weights if group is None else _owen_weights(z, group)
+        return cls(z, weights, units.shares.T @ weights)
+
+
+def _owen_weights(z: Floats, group: Ints) -> Floats:
+    """Weights (d, n) of answers to sets z (n, d) in the contributions of units, each in a ``group`` (d,).
+
+    A set counts for a unit where all other groups are shown or hidden as wholes: by Shapley's weight in the
+    game of groups times that in a game of the units of its group.
+    """
+    weights, shown = np.zeros(z.shape[::-1]), z @ members(group)
+    sizes, groups = np.bincount(group), int(group.max()) + 1
+    whole = shown == sizes
+    for g, size in enumerate(sizes.tolist()):
+        others = np.delete(whole | (shown == 0), g, axis=1).all(axis=1)
+        of_groups = _shapley_weights(groups)[np.delete(whole, g, axis=1).sum(axis=1)]
+        before = shown[:, g].astype(np.int64)
+        for j in np.flatnonzero(group == g):
+            is_shown = z[:, j] == 1.0
+            inside = _shapley_weights(size)[np.clip(before - is_shown, 0, size - 1)]
+            weights[j] = np.where(others, np.where(is_shown, 1.0, -1.0) * of_groups * inside, 0.0)
+    return weights
+
+
+def _shapley_weights(d: int) -> Floats:
+    """The weights s! (d - 1 - s)! / d! of sets before a player of d, by their sizes s."""
+    return np.array([1.0 / (d * math.comb(d - 1, s)) for s in range(d)])
 
 
 def _steering(f: Floats) -> Floats:
@@ -455,32 +499,27 @@ def _spread_of_sizes(shares: Floats, f: Floats, d: int) -> Floats:
 
 
 def _enumerated(ask: Predict, units: Partition) -> LevelAccount:
-    d = len(units.shares)
-    states = ExchangeableDesign(Coalitions.of(d)).states(1 << d)
-    assert states is not None  # noqa: S101 - there are few
-    z, _, weights = states
-    f = ask(z[:, units.of_pieces])
-    values = weights @ (f - f[0])
-    if units.whole_groups is not None:
-        wanted = _game_of_all(ask, units, f[0], f[-1]).values
-        for k in range(f.shape[1]):
-            spread = _spread(units.shares, values[:, k] ** 2)
-            values[:, k] = _with_sums(values[:, k], wanted[:, k], units.shares, spread)
+    z, of_units, of_groups = _AllSets.of(units)
+    f, d = ask(z[:, units.of_pieces]), len(units.shares)
+    # less one of them, so that parts of a constant add 0 and no rounding
+    values, sums = of_units @ (f - f[0]), of_groups @ (f - f[0])
+    if units.whole_groups is not None and _groups_of(units) is None:
+        sums = _game_of_all(ask, units, f[0], f[-1]).values
+        for k, effects in enumerate(_squares_of_effects(z, f).T):
+            values[:, k] = _with_sums(values[:, k], sums[:, k], units.shares, _spread(units.shares, effects))
     # a unit that adds nothing has no bar of roundings
     values[np.abs(values) <= _ROUNDED * np.abs(f).max(axis=0)] = 0.0
-    sums = units.shares.T @ values
     fidelity = np.ones(f.shape[1])
     inside = (z.sum(axis=1) > 0) & (z.sum(axis=1) < d)
     if inside.any():
         kept = z[inside].sum(axis=1)
         of_size = np.bincount(kept.astype(np.int64))[kept.astype(np.int64)]
         fidelity, _ = _fidelity(f[inside], f[0] + z[inside] @ values, 1.0 / (kept * (d - kept) * of_size))
-    zero = np.zeros_like(values)
     return LevelAccount(
         units,
         f[0],
         values,
-        zero,
+        np.zeros_like(values),
         sums,
         np.zeros_like(sums),
         fidelity,
@@ -488,6 +527,15 @@ def _enumerated(ask: Predict, units: Partition) -> LevelAccount:
         is_exact=True,
         pairs=pairs_of_states(z, f),
     )
+
+
+def _squares_of_effects(z: Floats, f: Floats) -> Floats:
+    """Mean of (f(S and j) - f(S))² over all sets S, (d, k), by answers f (2^d, k) to all sets z (2^d, d)."""
+    codes = (z @ (2.0 ** np.arange(z.shape[1]))).astype(np.int64)
+    of_code = np.empty_like(f)
+    of_code[codes] = f
+    every = np.arange(len(f))
+    return np.stack([((of_code[every | 1 << j] - of_code) ** 2).mean(axis=0) for j in range(z.shape[1])])
 
 
 # -- sets ----------------------------------------------------------------------------------------------------
