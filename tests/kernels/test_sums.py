@@ -291,8 +291,9 @@ def test_node_products_are_products(seed):
 def test_kept_products_are_products(seed, is_grid):
     rng = np.random.default_rng(seed)
     nodes, outputs, points = int(rng.choice([1, 7, 64, 150])), rng.integers(1, 4), rng.integers(1, 4)
-    counts = rng.integers(1, 6, size=rng.integers(1, 6))
-    each = rng.integers(0, 15, size=points)
+    # few factors, and several blocks of them
+    counts = rng.integers(1, 6, size=rng.choice([1, 2, 5, 32, 75]))
+    each = rng.integers(0, 30, size=points)
     start = np.append(0, np.cumsum(each))
 
     def numbers(*shape):
