@@ -19,7 +19,7 @@
 
 namespace limes {
 
-// One factor: means (patterns, 2, N) and the row's numbers along (points, 2, K) and across (points, 2, L) a grid, or along
+// One factor: means (patterns of all factors, 2, N) and the row's numbers along (points, 2, K) and across (points, 2, L) a grid, or along
 // alone, real parts before imaginary ones; the pattern of each point; k and r of each row (rows, 2).
 struct KeptFactor {
   const double *means, *along, *across;

@@ -31,8 +31,10 @@ from limes._expectations.groups import Group, GroupTables, factors_of
 from limes._expectations.moments import Moments
 from limes._expectations.tabulated import (
     TOLERANCE,
+    AtGrid,
     ColumnTables,
     ColumnTerm,
+    Grid,
     NodeGroup,
     NodeProducts,
     Numbers,
@@ -40,7 +42,6 @@ from limes._expectations.tabulated import (
     in_parts,
     mixed_logs,
     product_rounding,
-    waves_at,
 )
 from limes._expectations.wide import ROUNDINGS, WideColumns
 from limes._functions import Function
@@ -61,6 +62,8 @@ _TINY = 1e-15
 _STEEPEST = 600.0
 # Contrasts of one block of rows, half a MB
 _BLOCK = 65_536
+# Nodes of a contour that are one line of a grid
+_ACROSS = 16
 # Integrals of columns that are kept for other bandwidths, and their bytes together
 _MOST_INTEGRALS, _INTEGRAL_BYTES = 4096, 32 << 20
 
@@ -479,6 +482,11 @@ def _levels_of(means: Complexes, contrasts: Complexes, offsets: Floats) -> tuple
     return log + offsets, np.where(mean > 0, ratio, np.inf)
 
 
+def _means_alone(means: Complexes, contrasts: Complexes, offsets: Floats) -> Numbers:  # noqa: ARG001
+    """Means in parts: contrasts of columns that may be kept follow from these."""
+    return Numbers(in_parts(means), np.zeros((len(means), 0, 0)))
+
+
 class _Scaled(NamedTuple):
     """One factor: means over their sizes, contrasts over the same, and logarithms of these."""
 
@@ -566,24 +574,27 @@ class _KeptRule:
     ) -> None:
         self.sum, self.error = exponentials, _error_of(exponentials, factors, size)
         nodes, contour = exponentials.nodes, exponentials.contour
-        tables = _tables_of(factors, NodeGroup(nodes[:contour], exponentials.equidistant), Numbers.of)
+        tables = _tables_of(factors, NodeGroup(nodes[:contour], exponentials.equidistant), _means_alone)
         weights = exponentials.weights * np.exp(1j * nodes.imag * constant)
         self.places, self.offsets = (
             [f.place for f in factors],
             np.reshape([t.offsets[0] for t in tables], (-1, 1)),
         )
         self.products = NodeProducts([factor.places for factor in factors], tables, weights[None, :contour])
+        self.grid = Grid(*np.divmod(np.arange(contour), _ACROSS))
         self.poles, self.residues = nodes.real[contour:], weights.real[contour:]
         self.at_poles = self.poles * constant + exponentials.log_weights[contour:]
         poles = _tables_of(factors, NodeGroup(nodes[contour:]), _levels_of)
         self.log_means = _LogMeans.of(poles, nodes.size - contour)
 
-    def waves(self, values: Floats) -> Complexes:
-        """e^{zf - offset} at values (F, U) of the columns, (F, U, N)."""
-        nodes, (columns, rows) = self.sum.nodes[: self.sum.contour], values.shape
-        offsets = np.broadcast_to(np.repeat(self.offsets, rows), (nodes.size, values.size))
-        waves = waves_at(nodes, values.ravel(), offsets, self.sum.equidistant)
-        return waves.T.reshape(columns, rows, -1)
+    def waves(self, values: Floats) -> AtGrid:
+        """e^{zf - offset} at values (F, U) of the columns: a node in _ACROSS, and the nodes from there on."""
+        nodes = self.sum.nodes[: self.sum.contour]
+        heights, steps = nodes.imag[::_ACROSS], nodes.imag[:_ACROSS] - nodes.imag[0]
+        size = np.exp(self.sum.tilt * values - self.offsets)[..., None]
+        turns, rest = np.multiply.outer(values, heights), np.multiply.outer(values, steps)
+        along = np.concatenate([size * np.cos(turns), size * np.sin(turns)], axis=-1)
+        return AtGrid(along, np.concatenate([np.cos(rest), np.sin(rest)], axis=-1))
 
 
 class _KeptPairs(NamedTuple):
@@ -608,7 +619,11 @@ class _KeptPairs(NamedTuple):
         log = margin.logs[0][:, pairs, self.tilt]
         shares = margin.t[:, pairs] * np.exp(rule.offsets - log)[:, :, None]
         total, contrast = rule.products.kept(
-            lambda some: rule.waves(margin.values[:, some]), margin.laws[:, point], point, shares
+            lambda some: rule.waves(np.ascontiguousarray(margin.values[:, some])),
+            margin.laws[:, point],
+            point,
+            shares,
+            rule.grid,
         )
         level = np.exp(self.sum.tilt * margin.constant + log.sum(axis=0))
         total, contrast = total[:, 0] * level, contrast[:, :, 0] * level[:, None]

@@ -468,7 +468,7 @@ class _Rule:
                 self._waves(column, slice(None), log[law[some]]).lines(x[some])
                 for column, x, law, log in columns
             ]
-            return AtGrid(*zip(*each, strict=True))
+            return AtGrid(*(in_parts(np.stack(lines)) for lines in zip(*each, strict=True)))
 
         grid = Grid(self._nodes.first, self._nodes.second)
         sums, changes = self._products.kept(waves, laws, point, shares, grid)
