@@ -35,8 +35,8 @@ from limes._expectations.tabulated import (
     ColumnTables,
     ColumnTerm,
     Grid,
+    KeptProducts,
     NodeGroup,
-    NodeProducts,
     Numbers,
     TabulatedExpectation,
     in_parts,
@@ -223,6 +223,31 @@ class _Values:
     base: Floats
     rest: Floats
     contrast: Floats
+
+
+class _Means(NamedTuple):
+    """Means of e^{zf - offset} under each law of a column, one column after the other."""
+
+    means: Complexes  # (laws of all columns, N)
+    start: Ints  # (F,), the first law of each
+    offsets: Floats  # (F, N)
+
+    @classmethod
+    def of(cls, factors: Sequence[ColumnTerm], group: NodeGroup) -> _Means:
+        if isinstance(factors, WideColumns):
+            return cls(*factors.means(group))
+        each = [factor.functionals([group]) for factor in factors]
+        start = np.cumsum([0, *(len(means) for means, *_ in each)], dtype=np.int64)[:-1]
+        none = np.zeros((0, group.nodes.size))
+        means = np.concatenate([none.astype(np.complex128), *(means for means, *_ in each)])
+        return cls(means, start, np.reshape([offsets for *_, offsets in each], (len(each), -1)))
+
+    @property
+    def logs(self) -> _LogMeans:
+        """The logarithms of e^{θf} for nodes that are real."""
+        sizes = np.diff(self.start, append=len(self.means))
+        with np.errstate(divide="ignore"):
+            return _LogMeans(np.log(self.means.real) + np.repeat(self.offsets, sizes, axis=0), self.start)
 
 
 class _LogMeans(NamedTuple):
@@ -482,11 +507,6 @@ def _levels_of(means: Complexes, contrasts: Complexes, offsets: Floats) -> tuple
     return log + offsets, np.where(mean > 0, ratio, np.inf)
 
 
-def _means_alone(means: Complexes, contrasts: Complexes, offsets: Floats) -> Numbers:  # noqa: ARG001
-    """Means in parts: contrasts of columns that may be kept follow from these."""
-    return Numbers(in_parts(means), np.zeros((len(means), 0, 0)))
-
-
 class _Scaled(NamedTuple):
     """One factor: means over their sizes, contrasts over the same, and logarithms of these."""
 
@@ -574,18 +594,14 @@ class _KeptRule:
     ) -> None:
         self.sum, self.error = exponentials, _error_of(exponentials, factors, size)
         nodes, contour = exponentials.nodes, exponentials.contour
-        tables = _tables_of(factors, NodeGroup(nodes[:contour], exponentials.equidistant), _means_alone)
         weights = exponentials.weights * np.exp(1j * nodes.imag * constant)
-        self.places, self.offsets = (
-            [f.place for f in factors],
-            np.reshape([t.offsets[0] for t in tables], (-1, 1)),
-        )
-        self.products = NodeProducts([factor.places for factor in factors], tables, weights[None, :contour])
+        means = _Means.of(factors, NodeGroup(nodes[:contour], exponentials.equidistant))
+        self.places, self.offsets = [factor.place for factor in factors], means.offsets[:, :1]
+        self.products = KeptProducts(in_parts(means.means), means.start, in_parts(weights[None, :contour]))
         self.grid = Grid(*np.divmod(np.arange(contour), _ACROSS))
         self.poles, self.residues = nodes.real[contour:], weights.real[contour:]
         self.at_poles = self.poles * constant + exponentials.log_weights[contour:]
-        poles = _tables_of(factors, NodeGroup(nodes[contour:]), _levels_of)
-        self.log_means = _LogMeans.of(poles, nodes.size - contour)
+        self.log_means = _Means.of(factors, NodeGroup(nodes[contour:])).logs
 
     def waves(self, values: Floats) -> AtGrid:
         """e^{zf - offset} at values (F, U) of the columns: a node in _ACROSS, and the nodes from there on."""
@@ -618,7 +634,7 @@ class _KeptPairs(NamedTuple):
         point = margin.point[pairs]
         log = margin.logs[0][:, pairs, self.tilt]
         shares = margin.t[:, pairs] * np.exp(rule.offsets - log)[:, :, None]
-        total, contrast = rule.products.kept(
+        total, contrast = rule.products.expect(
             lambda some: rule.waves(np.ascontiguousarray(margin.values[:, some])),
             margin.laws[:, point],
             point,

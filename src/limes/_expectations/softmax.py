@@ -471,7 +471,7 @@ class _Rule:
             return AtGrid(*(in_parts(np.stack(lines)) for lines in zip(*each, strict=True)))
 
         grid = Grid(self._nodes.first, self._nodes.second)
-        sums, changes = self._products.kept(waves, laws, point, shares, grid)
+        sums, changes = self._products.kept.expect(waves, laws, point, shares, grid)
         size = np.exp(self._start + means.sum(axis=0))
         return sums[:, 0] * size, changes[:, :, 0] * size[:, None]
 

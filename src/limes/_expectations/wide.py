@@ -114,13 +114,26 @@ class WideColumns(Sequence[ColumnTerm]):
         ``lines`` gives e^{zv} of values v, (S,) -> (S, N), where that is quicker than an exponential each.
         """
         [group] = groups
-        growth = group.nodes.real
-        offsets = np.maximum(np.outer(self._ends[:, 0], growth), np.outer(self._ends[:, 1], growth))
+        offsets = self._offsets(group)
         means, contrasts = self._functionals(self._cells(group, offsets, lines))
         derived = derive(means, contrasts[:, None], offsets[self._column])
         lines_of = [_lines_of(derived, slice(*ends)) for ends in pairwise(self._start.tolist())]
         places = [term.place for term in self._terms]
         return [ColumnTables(*each) for each in zip(places, offsets, lines_of, strict=True)]
+
+    def means(self, group: NodeGroup) -> tuple[Complexes, Ints, Floats]:
+        """Means of e^{zf - offset} under all laws (C, N), the first law of each column, and offsets (F, N)."""
+        offsets = self._offsets(group)
+        cells = self._cells(group, offsets, None)
+        means = np.empty(cells.shape, cells.dtype)
+        for mixture in self._mixtures:
+            means[mixture.laws] = mixture.means(cells[mixture.laws])
+        return means, self._start[:-1], offsets
+
+    def _offsets(self, group: NodeGroup) -> Floats:
+        """The largest Re z f of each column, (F, N)."""
+        growth = group.nodes.real
+        return np.maximum(np.outer(self._ends[:, 0], growth), np.outer(self._ends[:, 1], growth))
 
     def _cells(
         self, group: NodeGroup, offsets: Floats, lines: Callable[[Floats], Complexes] | None
@@ -201,10 +214,22 @@ class _Mixture(NamedTuple):
         if self.alone is not None:
             mean, contrast = self.alone.mixed(self.alone.basis_of_cells(inside[0].T))
             return mean[None], contrast[None]
-        outside = np.empty(inside.shape, dtype=np.complex128)
-        outside.real, outside.imag = self.elsewhere @ inside.real, self.elsewhere @ inside.imag
+        outside = _times(self.elsewhere, inside)
         mean = self.inclusion * inside + self.exclusion * outside
         return mean, np.where(self.exclusion > 0.0, inside - outside, 0.0)
+
+    def means(self, inside: Complexes) -> Complexes:
+        """The means alone."""
+        if self.alone is not None:
+            return self.functionals(inside)[0]
+        return np.asarray(self.inclusion * inside + self.exclusion * _times(self.elsewhere, inside))
+
+
+def _times(matrices: Floats, numbers: Complexes) -> Complexes:
+    """Products of real matrices with complex numbers."""
+    product = np.empty((*matrices.shape[:-1], numbers.shape[-1]), dtype=np.complex128)
+    product.real, product.imag = matrices @ numbers.real, matrices @ numbers.imag
+    return product
 
 
 def _lines_of(derived: Any, lines: slice) -> Any:
