@@ -20,6 +20,7 @@ row is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -49,7 +50,7 @@ from limes._kernels import add_exponentials, add_node_products
 from limes._threads import LRUCache
 from limes.designs._column import Column, RangedColumn
 from limes.designs._product import KeptRows, Rows
-from limes.exceptions import ModelError
+from limes.exceptions import InputError, ModelError
 from limes.models.forms._linked import Linked
 from limes.models.forms._links import Complexes, Contour, Exponential, ExponentialSum, Link
 
@@ -467,15 +468,23 @@ class _KeptMargin(_Margin):
 
     def _rules(self, tilt: int, rows: Ints, index: Ints) -> Iterator[tuple[_Nodes, Ints, Ints]]:  # noqa: ARG002
         """Rules for the pairs that have the same nodes."""
-        theta = self.link.tilts[tilt]
-        rules, point = self._drawn.kept_rules, self.point[rows]
+        if self.by_moments is not None and not self._drawn.kept_rules:
+            # with the first row the tables that most rows need: a later one would wait for its contour
+            for each in range(len(self.link.tilts)):
+                with suppress(InputError):  # too many nodes: rows that need this contour are refused
+                    self._kept_rule(self._drawn._sum(each), each)
+        point = self.point[rows]
         groups = self._by_contour(tilt, np.unique(point))
         for exponentials, points in groups:
             chosen = rows if len(groups) == 1 else rows[np.isin(point, points)]
-            if id(exponentials) not in rules:
-                size = self.link.size(theta)
-                rules[id(exponentials)] = _KeptRule(self.factors, exponentials, self.constant, size)
-            yield _KeptPairs(rules[id(exponentials)], self, tilt), chosen, chosen
+            yield _KeptPairs(self._kept_rule(exponentials, tilt), self, tilt), chosen, chosen
+
+    def _kept_rule(self, exponentials: ExponentialSum, tilt: int) -> _KeptRule:
+        """The tables of a contour's exponentials, which all rows share."""
+        rules, size = self._drawn.kept_rules, self.link.size(self.link.tilts[tilt])
+        if id(exponentials) not in rules:
+            rules[id(exponentials)] = _KeptRule(self.factors, exponentials, self.constant, size)
+        return rules[id(exponentials)]
 
     def _by_contour(self, tilt: int, points: Ints) -> list[tuple[ExponentialSum, Ints]]:
         """The exponentials on one contour, and the rows that they are for."""

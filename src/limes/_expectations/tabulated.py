@@ -417,7 +417,9 @@ class NodeProducts:
     @cached_property
     def kept(self) -> KeptProducts:
         """The same where columns keep a point's value; all tables are of single columns."""
-        none = np.zeros((0, 1 + max((int(places.max()) for places in self._places), default=0)), dtype=np.int64)
+        none = np.zeros(
+            (0, 1 + max((int(places.max()) for places in self._places), default=0)), dtype=np.int64
+        )
         return KeptProducts.of([table.at(none)[1].means for table in self._tables], self._weights)
 
     def expect(self, index: Ints) -> tuple[Floats, Floats]:

@@ -146,7 +146,10 @@ class _Rule(NamedTuple):
 
     def agrees(self, base: Floats, values: Floats, prediction: Floats, beta: Floats) -> Bools:
         """Whether the contributions of each row (n,) are exact, as far as their total and the ends tell."""
-        missed, size = np.abs(base + values.sum(axis=1) - prediction), np.abs(base) + np.abs(values).sum(axis=1)
+        missed, size = (
+            np.abs(base + values.sum(axis=1) - prediction),
+            np.abs(base) + np.abs(values).sum(axis=1),
+        )
         agrees = missed <= min(self.allowed, _TOTAL) * size
         if self.ends.size:
             apart = np.abs(np.einsum("et,ntdk->nedk", self.ends, beta)).max(axis=(1, 2))
