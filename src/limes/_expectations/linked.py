@@ -316,10 +316,10 @@ class _Margin:
         """Rules that the rows use on one contour; their rows, and the laws of their columns."""
         if tilt not in self._cached:
             theta = self.link.tilts[tilt]
-            self._cached[tilt] = self._rule(self.factors, self._sum(tilt), theta)
+            self._cached[tilt] = self._rule(self.factors, self.sum_on(tilt), theta)
         yield self._cached[tilt], rows, index[rows]
 
-    def _sum(self, tilt: int) -> ExponentialSum:
+    def sum_on(self, tilt: int) -> ExponentialSum:
         """The exponentials on one contour, for all laws."""
         theta = self.link.tilts[tilt]
         if self.by_moments is not None:
@@ -472,7 +472,7 @@ class _KeptMargin(_Margin):
             # with the first row the tables that most rows need: a later one would wait for its contour
             for each in range(len(self.link.tilts)):
                 with suppress(InputError):  # too many nodes: rows that need this contour are refused
-                    self._kept_rule(self._drawn._sum(each), each)
+                    self._kept_rule(self._drawn.sum_on(each), each)
         point = self.point[rows]
         groups = self._by_contour(tilt, np.unique(point))
         for exponentials, points in groups:

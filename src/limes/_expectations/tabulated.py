@@ -468,9 +468,9 @@ class KeptProducts(NamedTuple):
         """Return the sums (n, k) and the contrasts (n, F, k) of columns that keep a point's value.
 
         Column j is t g_j + (1 - t) m_j with means m, and its contrast g_j - m_j, all over a scale of the row.
-        ``waves`` gives g (U, N) of each column at some points; of the nodes of a ``grid`` both factors of each
-        column. ``points`` (n,), in order, and ``laws`` (F, n) are each row's,
-        and ``shares`` (F, n, 2) are t and 1 - t over the scales.
+        ``waves`` gives g (U, N) of each column at some points; of the nodes of a ``grid`` both factors of
+        each column. ``points`` (n,), in order, and ``laws`` (F, n) are each row's, and ``shares`` (F, n, 2)
+        are t and 1 - t over the scales.
         """
         n, (outputs, nodes) = points.size, self.weights.shape
         mean, changes = np.zeros((n, outputs)), np.zeros((n, len(laws), outputs))

@@ -122,7 +122,7 @@ class WideColumns(Sequence[ColumnTerm]):
         return [ColumnTables(*each) for each in zip(places, offsets, lines_of, strict=True)]
 
     def means(self, group: NodeGroup) -> tuple[Complexes, Ints, Floats]:
-        """Means of e^{zf - offset} under all laws (C, N), the first law of each column, and offsets (F, N)."""
+        """Means of e^{zf - offset} under all laws (C, N), each column's first law, and offsets (F, N)."""
         offsets = self._offsets(group)
         cells = self._cells(group, offsets, None)
         means = np.empty(cells.shape, cells.dtype)

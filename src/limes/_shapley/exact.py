@@ -7,11 +7,11 @@ If every column keeps the row's value with probability t (`KeptColumn` of ``desi
 
 (Owen 1972, the multilinear extension). β_j(0) is what the value does alone, β_j(1) what it does last. β_j is
 a polynomial of a degree below the number of columns that interact, so that half as many Gauss-Legendre nodes
-are exact. Of more than 64 columns β_j turns fastest at t = 1, where hardly any column is drawn: the nodes are
-those of u, t = 1 - (1 - u)(c (1 - u)² + 1 - c). They are few, and checked: by the total, and by how well they tell
-β_j(0) and β_j(1), which no node is at. A polynomial through m nodes misses these by about ρ^-m, and the integral by
-ρ^-2m, with the same ρ for a function that is analytic (Trefethen 2008). Where a row's errors are too large it is
-computed with more nodes.
+are exact. Of more than 64 columns β_j turns fastest near t = 1, where hardly any column is drawn: nodes are
+Gauss-Legendre's of u, t = 1 - (1 - u)(c (1 - u)² + 1 - c). They are few, and checked: by the total, and by
+what they tell of β_j(0) and β_j(1), which they do not have. The polynomial through m values of an analytic
+function misses others by about ρ^-m, and the integral by its square, ρ^-2m (Trefethen 2008). A row whose
+errors are too large is computed with more nodes.
 
 All forms have contributions exactly that have exact expectations under product designs, but for
 kinks, whose Fourier series needs a density.
@@ -43,8 +43,8 @@ from limes.models.forms._trees import Forest
 _LAWS_OF_SUMS = 1 << 16
 # Most nodes: 64 columns that all interact need no more
 _MOST_NODES = 32
-# Of more columns: numbers of nodes, which with both ends fill registers, and the error that each may have, as a
-# share of a row's largest contribution; c of the nodes' map
+# Of more columns: numbers of nodes, which fill registers with both ends, the error that is allowed of each,
+# as a share of a row's largest contribution, and c of their map
 _NODES, _ALLOWED, _CURVED = (18, 30), (1e-11, 1e-9), 0.7
 # A total must be as near to the prediction as this, as a share of the answers, whatever the nodes
 _TOTAL = 1e-9
@@ -205,7 +205,7 @@ def _with_ends(count: int) -> tuple[Floats, Floats]:
 
 @cache
 def _curved(count: int) -> tuple[Floats, Floats, Floats]:
-    """Nodes that are closer near t = 1, and the ends, with weights; and how the ends follow from the nodes."""
+    """Nodes that are closer near t = 1, and the ends, with weights; how the ends follow from the nodes."""
     nodes, weights = np.polynomial.legendre.leggauss(count)
     u, rest = 0.5 * (1.0 + nodes), 0.5 * (1.0 - nodes)
     drawn = rest * (_CURVED * rest**2 + 1.0 - _CURVED)
@@ -213,7 +213,7 @@ def _curved(count: int) -> tuple[Floats, Floats, Floats]:
     kept = u * (1.0 + _CURVED * rest * (1.0 + rest))
     speed = 3.0 * _CURVED * rest**2 + 1.0 - _CURVED
     t, weights_of_t = _and_ends(np.stack([kept, drawn], axis=1), 0.5 * weights * speed)
-    # barycentric weights of these nodes: Wang & Xiang 2012, On the convergence rates of Legendre approximation
+    # barycentric weights: Wang & Xiang 2012, On the convergence rates of Legendre approximation
     barycentric = (-1.0) ** np.arange(count) * np.sqrt((1.0 - nodes**2) * weights)
     ends = barycentric / (np.array([[-1.0], [1.0]]) - nodes)
     ends = np.pad(ends / ends.sum(axis=1, keepdims=True), ((0, 0), (1, 1)))
