@@ -157,13 +157,12 @@ class WideColumns(Sequence[ColumnTerm]):
     def _mixtures(self) -> list[_Mixture]:
         """Columns that share all cells of one law and have equally many, together; others alone."""
         alike: dict[Any, list[int]] = {}
-        for j, term in enumerate(self._terms):
-            shared = term.column.law_of_all_cells is not None  # type: ignore[union-attr]
-            alike.setdefault(int(np.diff(self._start)[j]) if shared else (j,), []).append(j)
-        return [
-            _Mixture.of([self._terms[j].column for j in members], self._start[members])
-            for members in alike.values()
-        ]
+        columns: list[Any] = [term.column for term in self._terms]
+        for j, size in enumerate(np.diff(self._start).tolist()):
+            shared = columns[j].law_of_all_cells is not None
+            alike.setdefault(size if shared else (j,), []).append(j)
+        each = alike.values()
+        return [_Mixture.of([columns[j] for j in members], self._start[members]) for members in each]
 
     def _functionals(self, cells: Complexes) -> tuple[Complexes, Complexes]:
         """Means and contrasts under the law of each cell, (C, N), from the numbers of the cells."""
