@@ -58,7 +58,7 @@ class KeptProducts {
 
  private:
   // Lanes of a step, two registers at least, whose products do not wait for each other, and of the smallest; factors of a
-  // block, and nodes whose numbers are gathered; terms of so many nodes are added up before they are added to the others
+  // block, and nodes whose numbers are gathered, and terms added up, before they are added to the others
   static constexpr std::size_t kLanes = kRegister > 4 ? 16 : 8, kFewest = 4, kFactors = 32, kTogether = 64;
   using Numbers = std::vector<double, InLines<double>>;
 
