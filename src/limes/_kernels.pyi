@@ -312,9 +312,9 @@ def add_node_products(
 
 # kept_products.cpp
 def add_kept_products(
-    means: Sequence[Floats],
-    along: Sequence[Floats],
-    across: Sequence[Floats],
+    means: Floats,
+    along: Floats,
+    across: Floats,
     patterns: Ints,
     start: Ints,
     first: Ints,

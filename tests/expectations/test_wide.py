@@ -28,10 +28,12 @@ from internals import (
     WideColumns,
     binned,
     categorical,
+    contributions,
     of_values,
     usual_cells,
     waves_at,
 )
+from limes.exceptions import ModelError
 from oracle import EXACT, ROUNDING
 
 WIDE = 70
@@ -104,6 +106,59 @@ def test_contributions_of_many_columns_are_those_of_lattices(wide):
     for row, values in zip(rows, result.values, strict=True):
         expected = contributions_of(model, X, row)
         assert np.abs(values - expected).max() <= EXACT * np.abs(expected).max()
+
+
+@pytest.fixture(scope="module")
+def steep():
+    """A logistic regression of 300 columns, most of whose answers are near 0 or 1, and rows near and far."""
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(400, 300))
+    model = LogisticRegression().fit(X, X[:, :10].sum(axis=1) + rng.normal(size=400) > 0)
+    rows = np.concatenate([X[:3], 0.02 * X[3:4], 3.0 * X[4:5]])
+    return limes.TabularExplainer(model, X, output=1, method="exact"), rows
+
+
+def test_few_curved_nodes_are_as_exact_as_many(steep, monkeypatch):
+    explainer, rows = steep
+    values = explainer.contributions(rows).contributions.values
+    monkeypatch.setattr(contributions, "_MOST_NODES", 90)
+    monkeypatch.setattr(contributions, "_rules", lambda columns: (contributions._Rule(*many(columns)),))
+    expected = explainer.contributions(rows).contributions.values
+    assert (np.abs(values - expected).max(axis=1) <= 1e-11 * np.abs(expected).max(axis=1)).all()
+
+
+def many(columns):
+    return *contributions.quadrature(columns), np.zeros((2, 0))
+
+
+@pytest.mark.parametrize("few", [2, 14, 16])
+def test_only_rows_that_few_nodes_miss_take_more(steep, monkeypatch, few):
+    explainer, rows = steep
+    expected = explainer.contributions(rows).contributions.values
+    monkeypatch.setattr(contributions, "_NODES", (few, 30))
+    counted, compute = [], contributions._block
+
+    def count(expectation, family, x, cells, rules):
+        counted.append((len(x), len(rules)))
+        return compute(expectation, family, x, cells, rules)
+
+    monkeypatch.setattr(contributions, "_block", count)
+    together = explainer.contributions(rows).contributions.values
+    again = sum(n for n, rules in counted if rules == 1)
+    assert again == len(rows) if few == 2 else 0 < again < len(rows)
+    largest = np.abs(expected).max(axis=1)
+    assert (np.abs(together - expected).max(axis=1) <= 1e-11 * largest).all()
+    alone = [explainer.contributions(rows[i : i + 1]).contributions.values[0] for i in range(len(rows))]
+    assert np.array_equal(together, alone)
+
+
+def test_nodes_that_miss_the_ends_are_refused(steep, monkeypatch):
+    explainer, rows = steep
+    monkeypatch.setattr(contributions, "_NODES", (4, 5))
+    # the ends alone
+    monkeypatch.setattr(contributions, "_TOTAL", np.inf)
+    with pytest.raises(ModelError, match="than 5 nodes of the quadrature are exact for"):
+        explainer.contributions(rows[4:])
 
 
 def test_coefficients_of_many_columns_are_those_of_lattices(wide):

@@ -291,8 +291,9 @@ def test_node_products_are_products(seed):
 def test_kept_products_are_products(seed, is_grid):
     rng = np.random.default_rng(seed)
     nodes, outputs, points = int(rng.choice([1, 7, 64, 150])), rng.integers(1, 4), rng.integers(1, 4)
-    counts = rng.integers(1, 6, size=rng.integers(1, 6))
-    each = rng.integers(0, 15, size=points)
+    # few factors, and several blocks of them
+    counts = rng.integers(1, 6, size=rng.choice([1, 2, 5, 32, 75]))
+    each = rng.integers(0, 30, size=points)
     start = np.append(0, np.cumsum(each))
 
     def numbers(*shape):
@@ -306,7 +307,8 @@ def test_kept_products_are_products(seed, is_grid):
     along, across = [numbers(points, 6) for _ in counts], [numbers(points, 3) for _ in counts if is_grid]
     patterns = np.stack([rng.integers(count, size=points) for count in counts])
     shares = rng.random((counts.size, start[-1], 2))
-    arrays = [[in_parts(each) for each in numbers] for numbers in (means, along, across)]
+    arrays = [in_parts(np.reshape(each, (-1, points, size))) for each, size in ((along, 6), (across, 3))]
+    before_its = np.cumsum(counts) - counts
     before = rng.normal(size=(start[-1], outputs)), rng.normal(size=(start[-1], counts.size, outputs))
     expected_sums, expected_changes = (each.copy() for each in before)
     for point, (begin, end) in enumerate(pairwise(start)):
@@ -322,7 +324,8 @@ def test_kept_products_are_products(seed, is_grid):
     by_set = {}
     for only in kernels.instructions():
         sums, changes = (each.copy() for each in before)
-        tables = *arrays, patterns, start, first, second, shares, in_parts(weights)
+        tables = in_parts(np.concatenate(means)), *arrays, patterns + before_its[:, None]
+        tables = *tables, start, first, second, shares, in_parts(weights)
         kernels.add_kept_products(*tables, sums, changes, only)
         close(sums, expected_sums)
         close(changes, expected_changes)
@@ -331,18 +334,20 @@ def test_kept_products_are_products(seed, is_grid):
 
 
 def test_kept_products_refuse_what_does_not_fit():
-    table, zeros = np.ones((1, 4)), np.zeros((1, 1), dtype=np.int64)
+    table, its, zeros = np.ones((1, 4)), np.ones((1, 1, 4)), np.zeros((1, 1), dtype=np.int64)
     places = [zeros, np.array([0, 3]), np.array([0, 1]), np.array([0, 0])]
     numbers = [np.ones((1, 3, 2)), np.ones((1, 4)), np.zeros((3, 1)), np.zeros((3, 1, 1)), ""]
-    fitting = [[table], [table], [table], *places, *numbers]
+    fitting = [table, its, its, *places, *numbers]
     kernels.add_kept_products(*fitting)
     wrong = [
-        (0, [np.ones((1, 6))]),
-        (0, []),
-        (1, [np.ones((2, 4))]),
-        (1, []),
-        (2, [table, table]),
-        (2, [np.ones((2, 4))]),
+        (0, np.ones((1, 6))),
+        (1, np.ones((1, 2, 4))),
+        (1, np.ones((1, 1, 3))),
+        (1, np.ones((2, 1, 4))),
+        (1, np.ones((0, 1, 4))),
+        (2, np.ones((2, 1, 4))),
+        (2, np.ones((1, 2, 4))),
+        (2, np.ones((1, 1, 3))),
         (3, np.ones((1, 1), dtype=np.int64)),
         (3, np.zeros((2, 1), dtype=np.int64)),
         (4, np.array([0, 2])),

@@ -130,6 +130,8 @@ def test_no_rows_have_no_contributions():
 def test_nodes_that_are_too_few_are_refused(monkeypatch):
     """A logistic model of steep columns, with one node where four columns need two."""
     monkeypatch.setattr(contributions, "_MOST_NODES", 1)
+    rule = contributions._Rule(*contributions.quadrature(4), np.zeros((2, 0)))
+    monkeypatch.setattr(contributions, "_rules", lambda columns: (rule,))
     model = LogisticRegression(C=1e4).fit(X, Y > 140)
     explanation = limes.TabularExplainer(model, BACKGROUND, method="exact")(X[[3]], progress=False)
     with pytest.raises(ModelError, match=r"contributions miss the prediction by .* than 1 nodes"):

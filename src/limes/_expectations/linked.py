@@ -20,6 +20,7 @@ row is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -31,16 +32,17 @@ from limes._expectations.groups import Group, GroupTables, factors_of
 from limes._expectations.moments import Moments
 from limes._expectations.tabulated import (
     TOLERANCE,
+    AtGrid,
     ColumnTables,
     ColumnTerm,
+    Grid,
+    KeptProducts,
     NodeGroup,
-    NodeProducts,
     Numbers,
     TabulatedExpectation,
     in_parts,
     mixed_logs,
     product_rounding,
-    waves_at,
 )
 from limes._expectations.wide import ROUNDINGS, WideColumns
 from limes._functions import Function
@@ -48,7 +50,7 @@ from limes._kernels import add_exponentials, add_node_products
 from limes._threads import LRUCache
 from limes.designs._column import Column, RangedColumn
 from limes.designs._product import KeptRows, Rows
-from limes.exceptions import ModelError
+from limes.exceptions import InputError, ModelError
 from limes.models.forms._linked import Linked
 from limes.models.forms._links import Complexes, Contour, Exponential, ExponentialSum, Link
 
@@ -61,6 +63,8 @@ _TINY = 1e-15
 _STEEPEST = 600.0
 # Contrasts of one block of rows, half a MB
 _BLOCK = 65_536
+# Nodes of a contour that are one line of a grid
+_ACROSS = 16
 # Integrals of columns that are kept for other bandwidths, and their bytes together
 _MOST_INTEGRALS, _INTEGRAL_BYTES = 4096, 32 << 20
 
@@ -222,6 +226,31 @@ class _Values:
     contrast: Floats
 
 
+class _Means(NamedTuple):
+    """Means of e^{zf - offset} under each law of a column, one column after the other."""
+
+    means: Complexes  # (laws of all columns, N)
+    start: Ints  # (F,), the first law of each
+    offsets: Floats  # (F, N)
+
+    @classmethod
+    def of(cls, factors: Sequence[ColumnTerm], group: NodeGroup) -> _Means:
+        if isinstance(factors, WideColumns):
+            return cls(*factors.means(group))
+        each = [factor.functionals([group]) for factor in factors]
+        start = np.cumsum([0, *(len(means) for means, *_ in each)], dtype=np.int64)[:-1]
+        none = np.zeros((0, group.nodes.size))
+        means = np.concatenate([none.astype(np.complex128), *(means for means, *_ in each)])
+        return cls(means, start, np.reshape([offsets for *_, offsets in each], (len(each), -1)))
+
+    @property
+    def logs(self) -> _LogMeans:
+        """The logarithms of e^{θf} for nodes that are real."""
+        sizes = np.diff(self.start, append=len(self.means))
+        with np.errstate(divide="ignore"):
+            return _LogMeans(np.log(self.means.real) + np.repeat(self.offsets, sizes, axis=0), self.start)
+
+
 class _LogMeans(NamedTuple):
     """Logarithms of the means of e^{θf} under each law of a column, one column after the other."""
 
@@ -287,10 +316,10 @@ class _Margin:
         """Rules that the rows use on one contour; their rows, and the laws of their columns."""
         if tilt not in self._cached:
             theta = self.link.tilts[tilt]
-            self._cached[tilt] = self._rule(self.factors, self._sum(tilt), theta)
+            self._cached[tilt] = self._rule(self.factors, self.sum_on(tilt), theta)
         yield self._cached[tilt], rows, index[rows]
 
-    def _sum(self, tilt: int) -> ExponentialSum:
+    def sum_on(self, tilt: int) -> ExponentialSum:
         """The exponentials on one contour, for all laws."""
         theta = self.link.tilts[tilt]
         if self.by_moments is not None:
@@ -439,15 +468,23 @@ class _KeptMargin(_Margin):
 
     def _rules(self, tilt: int, rows: Ints, index: Ints) -> Iterator[tuple[_Nodes, Ints, Ints]]:  # noqa: ARG002
         """Rules for the pairs that have the same nodes."""
-        theta = self.link.tilts[tilt]
-        rules, point = self._drawn.kept_rules, self.point[rows]
+        if self.by_moments is not None and not self._drawn.kept_rules:
+            # with the first row the tables that most rows need: a later one would wait for its contour
+            for each in range(len(self.link.tilts)):
+                with suppress(InputError):  # too many nodes: rows that need this contour are refused
+                    self._kept_rule(self._drawn.sum_on(each), each)
+        point = self.point[rows]
         groups = self._by_contour(tilt, np.unique(point))
         for exponentials, points in groups:
             chosen = rows if len(groups) == 1 else rows[np.isin(point, points)]
-            if id(exponentials) not in rules:
-                size = self.link.size(theta)
-                rules[id(exponentials)] = _KeptRule(self.factors, exponentials, self.constant, size)
-            yield _KeptPairs(rules[id(exponentials)], self, tilt), chosen, chosen
+            yield _KeptPairs(self._kept_rule(exponentials, tilt), self, tilt), chosen, chosen
+
+    def _kept_rule(self, exponentials: ExponentialSum, tilt: int) -> _KeptRule:
+        """The tables of a contour's exponentials, which all rows share."""
+        rules, size = self._drawn.kept_rules, self.link.size(self.link.tilts[tilt])
+        if id(exponentials) not in rules:
+            rules[id(exponentials)] = _KeptRule(self.factors, exponentials, self.constant, size)
+        return rules[id(exponentials)]
 
     def _by_contour(self, tilt: int, points: Ints) -> list[tuple[ExponentialSum, Ints]]:
         """The exponentials on one contour, and the rows that they are for."""
@@ -566,24 +603,23 @@ class _KeptRule:
     ) -> None:
         self.sum, self.error = exponentials, _error_of(exponentials, factors, size)
         nodes, contour = exponentials.nodes, exponentials.contour
-        tables = _tables_of(factors, NodeGroup(nodes[:contour], exponentials.equidistant), Numbers.of)
         weights = exponentials.weights * np.exp(1j * nodes.imag * constant)
-        self.places, self.offsets = (
-            [f.place for f in factors],
-            np.reshape([t.offsets[0] for t in tables], (-1, 1)),
-        )
-        self.products = NodeProducts([factor.places for factor in factors], tables, weights[None, :contour])
+        means = _Means.of(factors, NodeGroup(nodes[:contour], exponentials.equidistant))
+        self.places, self.offsets = [factor.place for factor in factors], means.offsets[:, :1]
+        self.products = KeptProducts(in_parts(means.means), means.start, in_parts(weights[None, :contour]))
+        self.grid = Grid(*np.divmod(np.arange(contour), _ACROSS))
         self.poles, self.residues = nodes.real[contour:], weights.real[contour:]
         self.at_poles = self.poles * constant + exponentials.log_weights[contour:]
-        poles = _tables_of(factors, NodeGroup(nodes[contour:]), _levels_of)
-        self.log_means = _LogMeans.of(poles, nodes.size - contour)
+        self.log_means = _Means.of(factors, NodeGroup(nodes[contour:])).logs
 
-    def waves(self, values: Floats) -> Complexes:
-        """e^{zf - offset} at values (F, U) of the columns, (F, U, N)."""
-        nodes, (columns, rows) = self.sum.nodes[: self.sum.contour], values.shape
-        offsets = np.broadcast_to(np.repeat(self.offsets, rows), (nodes.size, values.size))
-        waves = waves_at(nodes, values.ravel(), offsets, self.sum.equidistant)
-        return waves.T.reshape(columns, rows, -1)
+    def waves(self, values: Floats) -> AtGrid:
+        """e^{zf - offset} at values (F, U) of the columns: a node in _ACROSS, and the nodes from there on."""
+        nodes = self.sum.nodes[: self.sum.contour]
+        heights, steps = nodes.imag[::_ACROSS], nodes.imag[:_ACROSS] - nodes.imag[0]
+        size = np.exp(self.sum.tilt * values - self.offsets)[..., None]
+        turns, rest = np.multiply.outer(values, heights), np.multiply.outer(values, steps)
+        along = np.concatenate([size * np.cos(turns), size * np.sin(turns)], axis=-1)
+        return AtGrid(along, np.concatenate([np.cos(rest), np.sin(rest)], axis=-1))
 
 
 class _KeptPairs(NamedTuple):
@@ -607,8 +643,12 @@ class _KeptPairs(NamedTuple):
         point = margin.point[pairs]
         log = margin.logs[0][:, pairs, self.tilt]
         shares = margin.t[:, pairs] * np.exp(rule.offsets - log)[:, :, None]
-        total, contrast = rule.products.kept(
-            lambda some: rule.waves(margin.values[:, some]), margin.laws[:, point], point, shares
+        total, contrast = rule.products.expect(
+            lambda some: rule.waves(np.ascontiguousarray(margin.values[:, some])),
+            margin.laws[:, point],
+            point,
+            shares,
+            rule.grid,
         )
         level = np.exp(self.sum.tilt * margin.constant + log.sum(axis=0))
         total, contrast = total[:, 0] * level, contrast[:, :, 0] * level[:, None]

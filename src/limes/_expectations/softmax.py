@@ -468,10 +468,10 @@ class _Rule:
                 self._waves(column, slice(None), log[law[some]]).lines(x[some])
                 for column, x, law, log in columns
             ]
-            return AtGrid(*zip(*each, strict=True))
+            return AtGrid(*(in_parts(np.stack(lines)) for lines in zip(*each, strict=True)))
 
         grid = Grid(self._nodes.first, self._nodes.second)
-        sums, changes = self._products.kept(waves, laws, point, shares, grid)
+        sums, changes = self._products.kept.expect(waves, laws, point, shares, grid)
         size = np.exp(self._start + means.sum(axis=0))
         return sums[:, 0] * size, changes[:, :, 0] * size[:, None]
 

@@ -221,7 +221,7 @@ class _KeptNetwork(_Network):
         laws = np.reshape([column.law[rows.point] for column in columns], shape)
         waves = [(wave, column.x) for wave, column in zip(self.drawn.waves, columns, strict=True)]
         shares = rows.shares_of([factor.place for factor in factors])
-        mean, changes = self.products.kept(
+        mean, changes = self.products.kept.expect(
             lambda some: [wave(x[some]).T for wave, x in waves], laws, rows.point, shares
         )
         contrast = np.zeros((*index.shape, mean.shape[1]))

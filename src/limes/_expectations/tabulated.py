@@ -400,10 +400,10 @@ class Grid(NamedTuple):
 
 
 class AtGrid(NamedTuple):
-    """Numbers of each column along (U, K) and across (U, L) a grid, which are multiplied at the nodes."""
+    """Numbers of F columns along and across a grid, which are multiplied at the nodes."""
 
-    along: Sequence[Complexes]
-    across: Sequence[Complexes]
+    along: Floats  # (F, U, 2K), real parts before imaginary ones
+    across: Floats  # (F, U, 2L)
 
 
 class NodeProducts:
@@ -415,10 +415,12 @@ class NodeProducts:
         self._weights = in_parts(weights)
 
     @cached_property
-    def _means(self) -> list[Floats]:
-        """Means of single columns under each law."""
-        none = np.zeros((0, 1 + max(int(places.max()) for places in self._places)), dtype=np.int64)
-        return [table.at(none)[1].means for table in self._tables]
+    def kept(self) -> KeptProducts:
+        """The same where columns keep a point's value; all tables are of single columns."""
+        none = np.zeros(
+            (0, 1 + max((int(places.max()) for places in self._places), default=0)), dtype=np.int64
+        )
+        return KeptProducts.of([table.at(none)[1].means for table in self._tables], self._weights)
 
     def expect(self, index: Ints) -> tuple[Floats, Floats]:
         n, outputs = len(index), len(self._weights)
@@ -441,25 +443,39 @@ class NodeProducts:
             contrast[rows, places] = changes
         return mean, contrast
 
-    def kept(
+
+class KeptProducts(NamedTuple):
+    """Re Σ_n W_n ∏_j (t g_j(n) + (1 - t) m_j(n)), and its contrasts, for k outputs with weights W."""
+
+    means: Floats  # (laws of all columns, 2N), one column after the other, real parts before imaginary ones
+    start: Ints  # (F,), the first law of each
+    weights: Floats  # (k, 2N)
+
+    @classmethod
+    def of(cls, means: Sequence[Floats], weights: Floats) -> KeptProducts:
+        """The products of columns with these means under each law, (V, 2N) each."""
+        start = np.cumsum([0, *map(len, means)], dtype=np.int64)[:-1]
+        return cls(np.concatenate([np.zeros((0, weights.shape[1])), *means]), start, weights)
+
+    def expect(
         self,
-        waves: Callable[[Ints], Sequence[Complexes] | Complexes | AtGrid],
+        waves: Callable[[Ints], Sequence[Complexes] | AtGrid],
         laws: Ints,
         points: Ints,
         shares: Floats,
         grid: Grid | None = None,
     ) -> tuple[Floats, Floats]:
-        """The same where columns keep a point's value with probability t, (n, k) and (n, F, k).
+        """Return the sums (n, k) and the contrasts (n, F, k) of columns that keep a point's value.
 
         Column j is t g_j + (1 - t) m_j with means m, and its contrast g_j - m_j, all over a scale of the row.
-        ``waves`` gives g (U, N) of each column at some points, or all of them in one array; of the nodes of a
-        ``grid`` both factors of each column. ``points`` (n,), in order, and ``laws`` (F, n) are each row's,
-        and ``shares`` (F, n, 2) are t and 1 - t over the scales. All tables are of single columns.
+        ``waves`` gives g (U, N) of each column at some points; of the nodes of a ``grid`` both factors of
+        each column. ``points`` (n,), in order, and ``laws`` (F, n) are each row's, and ``shares`` (F, n, 2)
+        are t and 1 - t over the scales.
         """
-        n, (outputs, nodes) = points.size, self._weights.shape
+        n, (outputs, nodes) = points.size, self.weights.shape
         mean, changes = np.zeros((n, outputs)), np.zeros((n, len(laws), outputs))
-        if not self._tables:
-            return mean + self._weights[:, : nodes // 2].sum(axis=1), changes
+        if not self.start.size:
+            return mean + self.weights[:, : nodes // 2].sum(axis=1), changes
         each = np.arange(nodes // 2)
         first, second = (each, each) if grid is None else grid
         held = nodes if grid is None else 2 * int(first.max() + second.max() + 2)
@@ -470,24 +486,21 @@ class NodeProducts:
             rows = slice(start[0], start[-1])
             # numpy rounds products of complex numbers otherwise where there is one in a line
             its = waves(some.repeat(2) if some.size == 1 and grid is None else some)
-            across = list[Floats]()
             if isinstance(its, AtGrid):
-                along, across = ([in_parts(g) for g in factor] for factor in its)
-            elif isinstance(its, np.ndarray):
-                along = [*in_parts(its[:, : some.size])]
+                along, across = its
             else:
-                along = [in_parts(g[: some.size]) for g in its]
+                along, across = in_parts(np.stack([g[: some.size] for g in its])), np.zeros((0, 0, 0))
             added, changed = np.zeros((start[-1] - start[0], outputs)), np.zeros(changes[rows].shape)
             add_kept_products(
-                self._means,
+                self.means,
                 along,
                 across,
-                np.ascontiguousarray(laws[:, start[:-1]]),
+                np.ascontiguousarray(self.start[:, None] + laws[:, start[:-1]]),
                 start - start[0],
                 first,
                 second,
                 np.ascontiguousarray(shares[:, rows]),
-                self._weights,
+                self.weights,
                 added,
                 changed,
                 "",

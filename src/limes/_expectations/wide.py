@@ -11,6 +11,8 @@ by terms × nodes, tabulates all columns at the nodes of a contour. A cell in wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
@@ -112,16 +114,26 @@ class WideColumns(Sequence[ColumnTerm]):
         ``lines`` gives e^{zv} of values v, (S,) -> (S, N), where that is quicker than an exponential each.
         """
         [group] = groups
+        offsets = self._offsets(group)
+        means, contrasts = self._functionals(self._cells(group, offsets, lines))
+        derived = derive(means, contrasts[:, None], offsets[self._column])
+        lines_of = [_lines_of(derived, slice(*ends)) for ends in pairwise(self._start.tolist())]
+        places = [term.place for term in self._terms]
+        return [ColumnTables(*each) for each in zip(places, offsets, lines_of, strict=True)]
+
+    def means(self, group: NodeGroup) -> tuple[Complexes, Ints, Floats]:
+        """Means of e^{zf - offset} under all laws (C, N), each column's first law, and offsets (F, N)."""
+        offsets = self._offsets(group)
+        cells = self._cells(group, offsets, None)
+        means = np.empty(cells.shape, cells.dtype)
+        for mixture in self._mixtures:
+            means[mixture.laws] = mixture.means(cells[mixture.laws])
+        return means, self._start[:-1], offsets
+
+    def _offsets(self, group: NodeGroup) -> Floats:
+        """The largest Re z f of each column, (F, N)."""
         growth = group.nodes.real
-        offsets = np.maximum(np.outer(self._ends[:, 0], growth), np.outer(self._ends[:, 1], growth))
-        cells = self._cells(group, offsets, lines)
-        tables: list[Any] = [None] * len(self)
-        for members in self._alike:
-            means, contrasts = self._functionals(members, cells)
-            for j, mean, contrast in zip(members, means, contrasts, strict=True):
-                derived = derive(mean, contrast[:, None], offsets[j])
-                tables[j] = ColumnTables(self._terms[j].place, offsets[j], derived)
-        return tables
+        return np.maximum(np.outer(self._ends[:, 0], growth), np.outer(self._ends[:, 1], growth))
 
     def _cells(
         self, group: NodeGroup, offsets: Floats, lines: Callable[[Floats], Complexes] | None
@@ -141,30 +153,24 @@ class WideColumns(Sequence[ColumnTerm]):
         sums *= waves
         return np.asarray(sums if first.size == center.size else np.add.reduceat(sums, first, axis=0))
 
-    @property
-    def _alike(self) -> list[list[int]]:
+    @cached_property
+    def _mixtures(self) -> list[_Mixture]:
         """Columns that share all cells of one law and have equally many, together; others alone."""
         alike: dict[Any, list[int]] = {}
-        for j, term in enumerate(self._terms):
-            shared = term.column.law_of_all_cells is not None  # type: ignore[union-attr]
-            alike.setdefault(int(np.diff(self._start)[j]) if shared else (j,), []).append(j)
-        return [*alike.values()]
+        columns: list[Any] = [term.column for term in self._terms]
+        for j, size in enumerate(np.diff(self._start).tolist()):
+            shared = columns[j].law_of_all_cells is not None
+            alike.setdefault(size if shared else (j,), []).append(j)
+        each = alike.values()
+        return [_Mixture.of([columns[j] for j in members], self._start[members]) for members in each]
 
-    def _functionals(self, members: list[int], cells: Complexes) -> tuple[Any, Any]:
-        """Means and contrasts of columns with equally many cells, (columns, V, N) each."""
-        columns: list[Any] = [self._terms[j].column for j in members]
-        if columns[0].law_of_all_cells is None:
-            inside = cells[self._start[members[0]] : self._start[members[0] + 1]]
-            mean, contrast = columns[0].mixed(columns[0].basis_of_cells(inside.T))
-            return mean[None], contrast[None]
-        size = columns[0].size
-        inside = cells[self._start[members][:, None] + np.arange(size)]
-        elsewhere = np.stack([column.elsewhere for column in columns])
-        outside = np.empty(inside.shape, dtype=np.complex128)
-        outside.real, outside.imag = elsewhere @ inside.real, elsewhere @ inside.imag
-        mixing = np.stack([column.mixing for column in columns])[..., None]
-        mean = mixing[:, :, 0, 0] * inside + mixing[:, :, 0, 1] * outside
-        return mean, mixing[:, :, 1, 0] * inside + mixing[:, :, 1, 1] * outside
+    def _functionals(self, cells: Complexes) -> tuple[Complexes, Complexes]:
+        """Means and contrasts under the law of each cell, (C, N), from the numbers of the cells."""
+        means, contrasts = np.empty(cells.shape, cells.dtype), np.empty(cells.shape, cells.dtype)
+        for mixture in self._mixtures:
+            laws = mixture.laws
+            means[laws], contrasts[laws] = mixture.functionals(cells[laws])
+        return means, contrasts
 
     def values(self, columns: Sequence[KeptColumn]) -> Floats:
         """f_j at the rows' values (F, U), given the columns of all of them."""
@@ -177,6 +183,60 @@ class WideColumns(Sequence[ColumnTerm]):
         for j in np.flatnonzero(~(same | is_line).all(axis=1)).tolist():
             values[j] = self._terms[j].loading[:, 0] @ self._terms[j].function(x[j])
         return values
+
+
+class _Mixture(NamedTuple):
+    """Columns of equally many cells, (columns, V) laws of each; or one column that mixes its cells itself."""
+
+    laws: Ints  # positions among those of all columns
+    alone: IndicatorColumn | None
+    elsewhere: Floats  # (columns, V, V), the law of the cell given that it is another
+    inclusion: Floats  # (columns, V, 1)
+    exclusion: Floats
+
+    @classmethod
+    def of(cls, columns: Sequence[IndicatorColumn], start: Ints) -> _Mixture:
+        """Return what these columns share, whose laws begin at ``start``."""
+        laws = start[:, None] + np.arange(columns[0].size)
+        if columns[0].law_of_all_cells is None:
+            none = np.zeros((1, 0, 0))
+            return cls(laws, columns[0], none, none, none)
+        elsewhere = np.stack([column.elsewhere for column in columns])
+        inclusion, exclusion = (
+            np.reshape([getattr(column, side) for column in columns], (*laws.shape, 1))
+            for side in ("inclusion", "exclusion")
+        )
+        return cls(laws, None, elsewhere, inclusion, exclusion)
+
+    def functionals(self, inside: Complexes) -> tuple[Complexes, Complexes]:
+        """Mean and contrast under each law, (columns, V, N), from the numbers of the cells."""
+        if self.alone is not None:
+            mean, contrast = self.alone.mixed(self.alone.basis_of_cells(inside[0].T))
+            return mean[None], contrast[None]
+        outside = _times(self.elsewhere, inside)
+        mean = self.inclusion * inside + self.exclusion * outside
+        return mean, np.where(self.exclusion > 0.0, inside - outside, 0.0)
+
+    def means(self, inside: Complexes) -> Complexes:
+        """The means alone."""
+        if self.alone is not None:
+            return self.functionals(inside)[0]
+        return np.asarray(self.inclusion * inside + self.exclusion * _times(self.elsewhere, inside))
+
+
+def _times(matrices: Floats, numbers: Complexes) -> Complexes:
+    """Products of real matrices with complex numbers."""
+    product = np.empty((*matrices.shape[:-1], numbers.shape[-1]), dtype=np.complex128)
+    product.real, product.imag = matrices @ numbers.real, matrices @ numbers.imag
+    return product
+
+
+def _lines_of(derived: Any, lines: slice) -> Any:
+    """Some lines of an array, or of all arrays of a tuple."""
+    if isinstance(derived, np.ndarray):
+        return derived[lines]
+    parts = [_lines_of(part, lines) for part in derived]
+    return tuple(parts) if type(derived) is tuple else type(derived)(*parts)
 
 
 class _Lines(NamedTuple):
