@@ -50,8 +50,8 @@ def evenly(count: int, kept: int) -> set[int]:
 def spread(cases: Sequence[Mapping[str, int]], kept: int) -> set[int]:
     """Positions of ``kept`` cases, given the number of each parameter's value in a case.
 
-    Each next case has the most values that no case has before it, then the most pairs of values; of equal ones
-    it is the first of those that lie evenly.
+    Each next case has the most values that no case before it has, then the most pairs of values; of equal
+    ones it is the first of those that lie evenly.
     """
     even = evenly(len(cases), kept)
     order = sorted(range(len(cases)), key=lambda i: i not in even)
