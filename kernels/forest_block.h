@@ -20,7 +20,7 @@ class Block {
  public:
   Block(const Splits& splits, Table table)
       : s_(splits),
-        path_(splits, table),
+        path_(splits, table, kBlock),
         effect_(splits.columns * splits.outputs * kBlock),
         mean_(splits.outputs * kBlock),
         combined_(2 * path_.width()) {}

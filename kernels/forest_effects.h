@@ -24,16 +24,17 @@ EffectsOfRows avx512_effects(std::size_t width);
 // An edge costs much beside its rows: where there are many, a block has four times as many.
 constexpr std::size_t kLargeBlock = 4 * kBlock;
 
-template <typename Lanes, std::size_t W, std::size_t kSize>
+template <typename Lanes, std::size_t W>
 class CellEffects {
  public:
-  CellEffects(const Splits& splits, Table probabilities, Table shares)
+  CellEffects(const Splits& splits, Table probabilities, Table shares, std::size_t size)
       : s_(splits),
-        path_(splits, probabilities),
+        path_(splits, probabilities, size),
         shares_(shares),
-        effect_(splits.columns * splits.outputs * path_.width() * kSize),
-        nested_(splits.levels * splits.outputs * kSize),
-        scaled_(kSize),
+        size_(size),
+        effect_(splits.columns * splits.outputs * path_.width() * size_),
+        nested_(splits.levels * splits.outputs * size_),
+        scaled_(size_),
         nearest_(splits.columns),
         hidden_(splits.levels),
         has_nested_(splits.levels),
@@ -96,9 +97,9 @@ class CellEffects {
   static constexpr std::size_t kTogether = 4;
 
   double* effect(std::size_t j, std::size_t k, std::size_t b) {
-    return &effect_[((j * s_.outputs + k) * path_.width() + b) * kSize];
+    return &effect_[((j * s_.outputs + k) * path_.width() + b) * size_];
   }
-  double* nested(std::size_t level, std::size_t k) { return &nested_[(level * s_.outputs + k) * kSize]; }
+  double* nested(std::size_t level, std::size_t k) { return &nested_[(level * s_.outputs + k) * size_]; }
   const double* share(std::size_t split, std::size_t quantity) const {
     return shares_.data + (split * 4 + quantity) * shares_.width;
   }
@@ -138,10 +139,10 @@ class CellEffects {
   void nest(std::size_t outer, std::size_t k, const double* more) {
     double* sums = nested(outer, k);
     if (!has_nested_[outer]) {
-      std::memcpy(sums, more, kSize * sizeof(double));
+      std::memcpy(sums, more, size_ * sizeof(double));
       return;
     }
-    for (std::size_t i = 0; i < kSize; i += Lanes::kRows) {
+    for (std::size_t i = 0, size = size_; i < size; i += Lanes::kRows) {
       Lanes::store(sums + i, Lanes::add(Lanes::load(sums + i), Lanes::load(more + i)));
     }
   }
@@ -184,7 +185,7 @@ class CellEffects {
       effects[n] = effect(j, k, cell_[first + n]);
       shares[n] = Lanes::all(weight_[first + n]);
     }
-    for (std::size_t i = 0; i < kSize; i += Lanes::kRows) {
+    for (std::size_t i = 0, size = size_; i < size; i += Lanes::kRows) {
       const Real x = scaled(i);
       for (std::size_t n = 0; n < N; ++n) {
         Lanes::store(effects[n] + i, Lanes::multiply_add(x, shares[n], Lanes::load(effects[n] + i)));
@@ -193,8 +194,9 @@ class CellEffects {
   }
 
   const Splits& s_;
-  Path<Lanes, W, kSize> path_;
+  Path<Lanes, W> path_;
   const Table shares_;
+  const std::size_t size_;  // rows of a block
   std::vector<double> effect_, nested_, scaled_;
   // level of the last edge on each column above the path's end, 0 without one, and of what it hides
   std::vector<std::size_t> nearest_, hidden_;
@@ -206,23 +208,16 @@ class CellEffects {
   std::vector<double> weight_;
 };
 
-template <typename Lanes, std::size_t W, std::size_t kSize>
-void effects_in_blocks(const Splits& splits, Table probabilities, Table shares, const std::uint32_t* cells,
-                       std::size_t rows, double* effects) {
-  CellEffects<Lanes, W, kSize> block(splits, probabilities, shares);
-  for (std::size_t first = 0; first < rows; first += kSize) {
-    const std::size_t count = rows - first < kSize ? rows - first : kSize;
-    block.explain(cells + first * splits.columns, count,
-                  effects + first * splits.columns * shares.width * splits.outputs);
-  }
-}
-
 template <typename Lanes, std::size_t W>
 void effects_of_rows(const Splits& splits, Table probabilities, Table shares, const std::uint32_t* cells,
                      std::size_t rows, double* effects) {
-  const bool many = 2 * rows > kLargeBlock;
-  const auto of_rows = many ? &effects_in_blocks<Lanes, W, kLargeBlock> : &effects_in_blocks<Lanes, W, kBlock>;
-  of_rows(splits, probabilities, shares, cells, rows, effects);
+  const std::size_t size = 2 * rows > kLargeBlock ? kLargeBlock : kBlock;
+  CellEffects<Lanes, W> block(splits, probabilities, shares, size);
+  for (std::size_t first = 0; first < rows; first += size) {
+    const std::size_t count = rows - first < size ? rows - first : size;
+    block.explain(cells + first * splits.columns, count,
+                  effects + first * splits.columns * shares.width * splits.outputs);
+  }
 }
 
 template <typename Lanes>

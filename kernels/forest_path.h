@@ -30,23 +30,25 @@ struct Table {
 };
 
 // The open path: probabilities to reach its nodes, and sums of the leaves below them.
-template <typename Lanes, std::size_t W, std::size_t kSize = kBlock>
+template <typename Lanes, std::size_t W>
 class Path {
  public:
-  Path(const Splits& splits, Table table)
+  // For `size` rows at a time, a multiple of kBlock.
+  Path(const Splits& splits, Table table, std::size_t size)
       : s_(splits),
         table_(table),
-        probability_(splits.levels * kSize, 1.0),
-        total_(splits.levels * splits.outputs * kSize),
-        cells_(splits.columns * kSize),
+        size_(size),
+        probability_(splits.levels * size_, 1.0),
+        total_(splits.levels * splits.outputs * size_),
+        cells_(splits.columns * size_),
         open_(splits.levels) {}
 
   // Take rows with these cells (rows, columns); a block is filled up by the last one.
   void take(const std::uint32_t* cells, std::size_t rows) {
-    for (std::size_t i = 0; i < kSize; ++i) {
+    for (std::size_t i = 0; i < size_; ++i) {
       for (std::size_t j = 0; j < s_.columns; ++j) {
         const std::size_t row = i < rows ? i : rows - 1;
-        cells_[j * kSize + i] = Lanes::encode(cells[row * s_.columns + j]);
+        cells_[j * size_ + i] = Lanes::encode(cells[row * s_.columns + j]);
       }
     }
   }
@@ -60,7 +62,7 @@ class Path {
       while (open > level) pass.close(--open);
       if (level > 0) go_down(s, level);
       open_[level] = s;
-      if (!s_.has_leaf[s]) std::memset(total(level, 0), 0, s_.outputs * kSize * sizeof(double));
+      if (!s_.has_leaf[s]) std::memset(total(level, 0), 0, s_.outputs * size_ * sizeof(double));
       pass.enter(s, level);
       open = level + 1;
     }
@@ -68,9 +70,9 @@ class Path {
   }
 
   std::size_t open(std::size_t level) const { return open_[level]; }
-  const std::int64_t* cells(std::size_t j) const { return &cells_[j * kSize]; }
-  const double* probability(std::size_t level) const { return &probability_[level * kSize]; }
-  double* total(std::size_t level, std::size_t k) { return &total_[(level * s_.outputs + k) * kSize]; }
+  const std::int64_t* cells(std::size_t j) const { return &cells_[j * size_]; }
+  const double* probability(std::size_t level) const { return &probability_[level * size_]; }
+  double* total(std::size_t level, std::size_t k) { return &total_[(level * s_.outputs + k) * size_]; }
   const double* table(std::size_t split, std::size_t quantity) const {
     return table_.data + (split * 4 + quantity) * table_.width;
   }
@@ -82,10 +84,10 @@ class Path {
   void go_down(std::size_t s, std::size_t level) {
     const std::size_t above = s_.parent[s];
     const auto ratio = Lanes::template load_table<W>(table(above, s_.side[s]));
-    const std::int64_t* cells = &cells_[s_.column[above] * kSize];
-    const double* before = &probability_[(level - 1) * kSize];
-    double* after = &probability_[level * kSize];
-    for (std::size_t i = 0; i < kSize; i += Lanes::kRows) {
+    const std::int64_t* cells = &cells_[s_.column[above] * size_];
+    const double* before = &probability_[(level - 1) * size_];
+    double* after = &probability_[level * size_];
+    for (std::size_t i = 0, size = size_; i < size; i += Lanes::kRows) {
       const Real factor = Lanes::template look_up<W>(ratio, Lanes::load_cells(cells + i));
       Lanes::store(after + i, Lanes::multiply(Lanes::load(before + i), factor));
     }
@@ -93,6 +95,7 @@ class Path {
 
   const Splits& s_;
   const Table table_;
+  const std::size_t size_;
   std::vector<double> probability_, total_;
   std::vector<std::int64_t> cells_;
   std::vector<std::size_t> open_;

@@ -10,9 +10,23 @@
 
 namespace limes {
 
-Trees::Trees(std::size_t columns, Integers feature, Vector threshold, Integers left, Integers right,
-             Flags missing_left, Integers set_of, Array<const bool, 2> sets, Integers roots)
-    : columns_(columns), codes_(sets.shape(1)), nodes_(feature.size()), sets_(sets.data(), sets.data() + sets.size()) {
+// feature is -1 at leaves, set_of -1 where the split is by threshold.
+struct NodeArrays {
+  Integers feature;
+  Vector threshold;
+  Integers left, right;
+  Flags missing_left;
+  Integers set_of;
+  Array<const bool, 2> sets;
+  Integers roots;
+};
+
+Trees::Trees(std::size_t columns, const NodeArrays& nodes)
+    : columns_(columns),
+      codes_(nodes.sets.shape(1)),
+      nodes_(nodes.feature.size()),
+      sets_(nodes.sets.data(), nodes.sets.data() + nodes.sets.size()) {
+  const auto& [feature, threshold, left, right, missing_left, set_of, sets, roots] = nodes;
   const std::size_t count = feature.size();
   require(threshold.size() == count && left.size() == count && right.size() == count &&
               missing_left.size() == count && set_of.size() == count,
@@ -95,7 +109,11 @@ void add_leaves(const Trees& trees, Matrix x, Matrix value, MatrixOut total) {
 
 void add_trees(nb::module_& module) {
   nb::class_<Trees>(module, "Trees")
-      .def(nb::init<std::size_t, Integers, Vector, Integers, Integers, Flags, Integers, Array<const bool, 2>, Integers>(),
+      .def("__init__",
+           [](Trees* self, std::size_t columns, Integers feature, Vector threshold, Integers left, Integers right,
+              Flags missing_left, Integers set_of, Array<const bool, 2> sets, Integers roots) {
+             new (self) Trees(columns, {feature, threshold, left, right, missing_left, set_of, sets, roots});
+           },
            nb::arg(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(),
            nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert());
   define(module, "add_leaves", &add_leaves);

@@ -2,24 +2,22 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
 
-#include "arrays.h"
-
 namespace limes {
 
+struct NodeArrays;
 struct Thresholds;
 
 // A copy of a forest's node arrays. Walks read no array of Python's, and check nothing: columns, children and sets
-// exist, and no node is its own ancestor.
+// exist, and no node is its own ancestor. Files for one set of instructions include this: it knows no such array.
 class Trees {
  public:
-  // feature is -1 at leaves, set_of -1 where the split is by threshold.
-  Trees(std::size_t columns, Integers feature, Vector threshold, Integers left, Integers right, Flags missing_left,
-        Integers set_of, Array<const bool, 2> sets, Integers roots);
+  Trees(std::size_t columns, const NodeArrays& nodes);
 
   std::size_t columns() const { return columns_; }
   std::size_t size() const { return nodes_.size(); }

@@ -37,7 +37,8 @@ def pytest_collection_modifyitems(config, items):
     is_whole = config.args_source is not pytest.Config.ArgsSource.ARGS and not config.option.keyword
     if DEEP or not is_whole:
         return
-    excluded = left_out([item.nodeid for item in items])
+    values = {item.nodeid: item.callspec.indices if hasattr(item, "callspec") else {} for item in items}
+    excluded = left_out(values)
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid in excluded])
     items[:] = [item for item in items if item.nodeid not in excluded]
 

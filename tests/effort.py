@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
-from collections.abc import Iterable
-from itertools import product
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -47,18 +47,41 @@ def evenly(count: int, kept: int) -> set[int]:
     return {int((i + 0.5) * count / kept) for i in range(kept)}
 
 
-def left_out(names: list[str], thinned: dict[str, Any] | None = None) -> set[str]:
-    """The tests, by their full names, that a whole run of ``make test`` leaves to ``make test-deep``."""
+def spread(cases: Sequence[Mapping[str, int]], kept: int) -> set[int]:
+    """Positions of ``kept`` cases, given the number of each parameter's value in a case.
+
+    Each next case has the most values that no case before it has, then the most pairs of values; of equal
+    ones it is the first of those that lie evenly.
+    """
+    even = evenly(len(cases), kept)
+    order = sorted(range(len(cases)), key=lambda i: i not in even)
+    values = [frozenset(case.items()) for case in cases]
+    pairs = [frozenset(combinations(sorted(case.items()), 2)) for case in cases]
+    places, values_before, pairs_before = set[int](), set[Any](), set[Any]()
+    for _ in range(kept):
+        following = max(order, key=lambda i: (len(values[i] - values_before), len(pairs[i] - pairs_before)))
+        order.remove(following)
+        places.add(following)
+        values_before |= values[following]
+        pairs_before |= pairs[following]
+    return places
+
+
+def left_out(tests: Mapping[str, Mapping[str, int]], thinned: dict[str, Any] | None = None) -> set[str]:
+    """The tests that a whole run of ``make test`` leaves to ``make test-deep``.
+
+    ``tests`` has full names, each with the number of every parameter's value.
+    """
     if thinned is None:
         thinned = json.loads(THINNED.read_text("utf-8"))
     deep, cases = {*thinned["deep"]}, defaultdict(list)
-    for name in names:
+    for name in tests:
         if name not in deep:
             cases[name.split("[")[0]].append(name)
-    excluded = deep & {*names}
+    excluded = deep & tests.keys()
     for function, kept in thinned["kept"].items():
         of_function = cases.get(function, [])
         if kept < len(of_function):
-            places = evenly(len(of_function), kept)
+            places = spread([tests[name] for name in of_function], kept)
             excluded |= {name for i, name in enumerate(of_function) if i not in places}
     return excluded

@@ -13,6 +13,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 import limes
+from effort import repeats
 from flaws import about, linear, uniform_table
 
 # Shares of the model's variance, and of the column's effect, beyond which a coefficient hides an effect
@@ -211,7 +212,7 @@ def test_coefficients_that_rest_on_rows_which_do_not_occur_are_reported():
         return np.where(np.abs(z[:, 0] - z[:, 1]) > 0.5, 100.0 * z[:, 2], z[:, 0])
 
     np.testing.assert_array_equal(model(X), X["a"])
-    explanation = limes.TabularExplainer(model, X, max_calls=1024)(X[:12], progress=False)
+    explanation = limes.TabularExplainer(model, X, max_calls=1024)(X[: repeats(12, 4)], progress=False)
     assert (np.abs(explanation.coefficients.values).max(axis=1) > 20).all()  # on rows that occur at most 2
     for diagnosis in limes.diagnose(explanation, progress=False):
         (finding,) = [f for f in diagnosis.findings if f.kind == "dependence"]

@@ -12,6 +12,7 @@ from matplotlib import pyplot as plt
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import limes
+from effort import repeats
 from flaws import linear, uniform_table
 from internals import GUARANTEE, greedy_pick, largest_features
 from limes.exceptions import InputError
@@ -109,11 +110,11 @@ def test_contributions_are_summarised(weights):
 
 
 def test_errors_of_means_are_those_of_the_rows():
-    X = uniform_table(2, 200)
-    explanation = limes.TabularExplainer(lambda x: np.sin(9 * x[:, 0]) * x[:, 1], X, max_calls=512)(X[:30])
+    X, rows = uniform_table(2, 200), repeats(30, 10)
+    explanation = limes.TabularExplainer(lambda x: np.sin(9 * x[:, 0]) * x[:, 1], X, max_calls=512)(X[:rows])
     result = limes.summary(explanation, of="contributions")
     account = explanation.contributions
-    expected = np.sqrt((account.standard_errors**2).sum(axis=0)) / 30
+    expected = np.sqrt((account.standard_errors**2).sum(axis=0)) / rows
     np.testing.assert_allclose(result.errors, expected, rtol=1e-12)
     assert (result.errors > 0).all()
 

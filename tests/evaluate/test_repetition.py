@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import limes
+from effort import repeats
 from internals import compare_runs, noisy_rows
 from limes.evaluate import Attribution, EvaluationTask, Score, compare, sensitivity, stability
 from limes.exceptions import InputError
@@ -70,12 +71,13 @@ def test_noise_is_seen_and_more_of_it_is_worse():
 
 def test_runs_of_limes_overlap_as_intervals_must():
     """95 % intervals of two honest runs overlap in 99.4 %: |a - b| < 1.96 · 2 s has |z| < 2.77."""
+    runs = repeats(6, 3)
     explainers = {
         seed: limes.TabularExplainer(wavy, BACKGROUND, max_calls=256, control="none", rng=seed)
-        for seed in range(6)
+        for seed in range(runs)
     }
     task = EvaluationTask.of(wavy, BACKGROUND, ROWS)
-    result = stability(lambda X, seed: explainers[seed](X, progress=False), task, runs=6)
+    result = stability(lambda X, seed: explainers[seed](X, progress=False), task, runs=runs)
     assert result.csi.mean > 0.95
     assert result.spread.mean > 0.0
 

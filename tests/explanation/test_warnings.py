@@ -14,11 +14,6 @@ from internals import CODES, WARNINGS, Contributions, RowContributions, RowWarni
 from pages import page
 
 ROOT = Path(__file__).parents[2]
-SOURCES = [
-    ast.parse(path.read_text(encoding="utf-8"))
-    for path in (ROOT / "src" / "limes").rglob("*.py")
-    if path.name != "_warnings.py"
-]
 
 
 def test_the_documentation_has_the_table():
@@ -35,8 +30,9 @@ def literals(node):
 
 def test_every_sentence_is_written_and_no_other_is():
     """Texts of the table's codes come from the table: no other place words a warning."""
+    sources = [path for path in (ROOT / "src" / "limes").rglob("*.py") if path.name != "_warnings.py"]
     wrong, used = [], set()
-    for tree in SOURCES:
+    for tree in (ast.parse(path.read_text(encoding="utf-8")) for path in sources):
         texts = literals(tree)
         for call in (each for each in ast.walk(tree) if isinstance(each, ast.Call)):
             function = ast.unparse(call.func)

@@ -133,7 +133,7 @@ def test_fidelity_of_probabilities_is_exact():
     explanation = limes.TabularExplainer(model, X, method="exact")(X[:3])
     assert not explanation.fidelity_errors.any()
     sampled = limes.TabularExplainer(
-        model, X, method="sampled", max_calls=repeats(1 << 15, 1 << 13), tolerance=1e-9
+        model, X, method="sampled", max_calls=repeats(1 << 15, 1 << 12), tolerance=1e-9
     )(X[:3])
     z = (explanation.fidelity - sampled.fidelity) / sampled.fidelity_errors
     assert np.abs(z).max() < 5

@@ -20,6 +20,7 @@ from sklearn.neural_network import MLPRegressor
 
 import limes
 from coalitions import shapley
+from computed_once import ComputedOnce
 from effort import crossed
 from oracle import EXACT
 
@@ -131,18 +132,22 @@ def test_without_weights_they_are_the_interventional_values_of_shap(library):
     np.testing.assert_allclose(account.base_values, base, rtol=0, atol=allowed)
 
 
-READ = {
-    "ridge": (Ridge().fit(X, Y), lambda m, x: m.predict(x)),
-    "votes": (RandomForestClassifier(8, max_depth=5, random_state=0).fit(X, Y > 140), None),
-    "margin": (GradientBoostingClassifier(n_estimators=9, random_state=0).fit(X, Y > 140), None),
-    "logistic": (LogisticRegression(C=10.0).fit(X, Y > 140), None),
-    "three classes": (LogisticRegression().fit(X, np.digitize(Y, [100, 180])), None),
-    "kernel": (KernelRidge(kernel="rbf", gamma=0.2).fit(X, Y), lambda m, x: m.predict(x)),
-    "network": (
-        MLPRegressor(hidden_layer_sizes=(6,), solver="lbfgs", max_iter=5000, random_state=0).fit(X, Y / 100),
-        lambda m, x: m.predict(x),
-    ),
-}
+READ = ComputedOnce(
+    {
+        "ridge": lambda: (Ridge().fit(X, Y), lambda m, x: m.predict(x)),
+        "votes": lambda: (RandomForestClassifier(8, max_depth=5, random_state=0).fit(X, Y > 140), None),
+        "margin": lambda: (GradientBoostingClassifier(n_estimators=9, random_state=0).fit(X, Y > 140), None),
+        "logistic": lambda: (LogisticRegression(C=10.0).fit(X, Y > 140), None),
+        "three classes": lambda: (LogisticRegression().fit(X, np.digitize(Y, [100, 180])), None),
+        "kernel": lambda: (KernelRidge(kernel="rbf", gamma=0.2).fit(X, Y), lambda m, x: m.predict(x)),
+        "network": lambda: (
+            MLPRegressor(hidden_layer_sizes=(6,), solver="lbfgs", max_iter=5000, random_state=0).fit(
+                X, Y / 100
+            ),
+            lambda m, x: m.predict(x),
+        ),
+    }
+)
 
 
 @pytest.mark.parametrize(("name", "bandwidth"), crossed(READ, [None, np.inf, 0.3]), ids=str)

@@ -17,6 +17,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 import limes
 from coalitions import answers, game, interactions
+from computed_once import ComputedOnce
 from effort import crossed
 from limes.exceptions import InputError
 from oracle import EXACT
@@ -26,21 +27,30 @@ X = X[:, [2, 8, 3, 6, 5]] / X[:, [2, 8, 3, 6, 5]].std(axis=0)
 # scikit-learn compares in float32: numbers are such
 X = X.astype(np.float32).astype(float)
 BACKGROUND, ROWS = X[:6], X[[3, 40]]
-MODELS = {
-    "ridge": Ridge().fit(X, Y),
-    "squares": make_pipeline(PolynomialFeatures(2), Ridge()).fit(X, Y),
-    "forest": RandomForestRegressor(8, max_depth=6, random_state=0).fit(X, Y),
-    "classes of a forest": RandomForestClassifier(6, max_depth=4, random_state=0).fit(
-        X, np.digitize(Y, [90, 180])
-    ),
-    "boosting": GradientBoostingClassifier(n_estimators=4, max_depth=2, random_state=0).fit(X, Y > 140),
-    "logistic": LogisticRegression(C=10.0).fit(X, Y > 140),
-    "three classes": LogisticRegression().fit(X, np.digitize(Y, [100, 180])),
-    "kernel": KernelRidge(kernel="rbf", gamma=0.2).fit(X, Y),
-    "network": MLPRegressor(
-        hidden_layer_sizes=(6,), activation="tanh", solver="lbfgs", alpha=1.0, max_iter=5000, random_state=0
-    ).fit(X, Y / 100),
-}
+MODELS = ComputedOnce(
+    {
+        "ridge": lambda: Ridge().fit(X, Y),
+        "squares": lambda: make_pipeline(PolynomialFeatures(2), Ridge()).fit(X, Y),
+        "forest": lambda: RandomForestRegressor(8, max_depth=6, random_state=0).fit(X, Y),
+        "classes of a forest": lambda: RandomForestClassifier(6, max_depth=4, random_state=0).fit(
+            X, np.digitize(Y, [90, 180])
+        ),
+        "boosting": lambda: GradientBoostingClassifier(n_estimators=4, max_depth=2, random_state=0).fit(
+            X, Y > 140
+        ),
+        "logistic": lambda: LogisticRegression(C=10.0).fit(X, Y > 140),
+        "three classes": lambda: LogisticRegression().fit(X, np.digitize(Y, [100, 180])),
+        "kernel": lambda: KernelRidge(kernel="rbf", gamma=0.2).fit(X, Y),
+        "network": lambda: MLPRegressor(
+            hidden_layer_sizes=(6,),
+            activation="tanh",
+            solver="lbfgs",
+            alpha=1.0,
+            max_iter=5000,
+            random_state=0,
+        ).fit(X, Y / 100),
+    }
+)
 LAWS = [
     {},
     {"bandwidth": 0.3},

@@ -13,6 +13,7 @@ from sklearn.neural_network import MLPRegressor
 
 import limes
 from coalitions import answers, game, shapley
+from computed_once import ComputedOnce
 from effort import crossed, repeats
 from internals import (
     ControlVariates,
@@ -30,11 +31,15 @@ from oracle import ROUNDING
 X, Y = load_diabetes(return_X_y=True)
 X = X[:, [2, 8, 3, 6]] / X[:, [2, 8, 3, 6]].std(axis=0)
 BACKGROUND, ROWS = X[:12], X[[3, 40]]
-MODELS = {
-    "forest": RandomForestRegressor(8, max_depth=5, random_state=0).fit(X, Y),
-    "boosting": GradientBoostingClassifier(n_estimators=4, max_depth=2, random_state=0).fit(X, Y > 140),
-    "three classes": LogisticRegression().fit(X, np.digitize(Y, [100, 180])),
-}
+MODELS = ComputedOnce(
+    {
+        "forest": lambda: RandomForestRegressor(8, max_depth=5, random_state=0).fit(X, Y),
+        "boosting": lambda: GradientBoostingClassifier(n_estimators=4, max_depth=2, random_state=0).fit(
+            X, Y > 140
+        ),
+        "three classes": lambda: LogisticRegression().fit(X, np.digitize(Y, [100, 180])),
+    }
+)
 # Functions of four columns that interact: by products, by steps, and by a kink
 FUNCTIONS = {
     "product": lambda x: np.prod(1.0 + 0.5 * np.tanh(x), axis=1),
@@ -236,12 +241,14 @@ def test_probabilities_of_many_trees_are_walked_without_a_call():
     adds_up(explanation)
 
 
-BOOSTED = {
-    "two classes": GradientBoostingClassifier(n_estimators=60, random_state=0).fit(X, Y > 140),
-    "three classes": GradientBoostingClassifier(n_estimators=30, random_state=0).fit(X, Y // 120),
-    "histograms": HistGradientBoostingClassifier(max_iter=60, random_state=0).fit(X, Y > 140),
-    "a softmax of five lines": LogisticRegression(max_iter=2000).fit(X, Y // 70),
-}
+BOOSTED = ComputedOnce(
+    {
+        "two classes": lambda: GradientBoostingClassifier(n_estimators=60, random_state=0).fit(X, Y > 140),
+        "three classes": lambda: GradientBoostingClassifier(n_estimators=30, random_state=0).fit(X, Y // 120),
+        "histograms": lambda: HistGradientBoostingClassifier(max_iter=60, random_state=0).fit(X, Y > 140),
+        "a softmax of five lines": lambda: LogisticRegression(max_iter=2000).fit(X, Y // 70),
+    }
+)
 
 
 @pytest.mark.parametrize("name", BOOSTED)
@@ -522,12 +529,14 @@ def network_without_the_last():
     return network
 
 
-WITHOUT_THE_LAST = {
-    "boosted probability": GradientBoostingClassifier(n_estimators=30, max_depth=4, random_state=0).fit(
-        np.where(READ, WIDE, 0.0), Y > 140
-    ),
-    "ReLU network": network_without_the_last(),
-}
+WITHOUT_THE_LAST = ComputedOnce(
+    {
+        "boosted probability": lambda: GradientBoostingClassifier(
+            n_estimators=30, max_depth=4, random_state=0
+        ).fit(np.where(READ, WIDE, 0.0), Y > 140),
+        "ReLU network": network_without_the_last,
+    }
+)
 
 
 @pytest.mark.parametrize("law", ["empirical", "joint"])

@@ -12,6 +12,7 @@ from sklearn.neural_network import MLPRegressor
 
 import limes
 from coalitions import answers, game, shapley
+from computed_once import ComputedOnce
 from effort import crossed
 from internals import contributions
 from limes.exceptions import ModelError
@@ -20,17 +21,26 @@ from oracle import EXACT
 X, Y = load_diabetes(return_X_y=True)
 X = X[:, [2, 8, 3, 6]] / X[:, [2, 8, 3, 6]].std(axis=0)
 BACKGROUND = X[:12]
-MODELS = {
-    "ridge": Ridge().fit(X, Y),
-    "forest": RandomForestRegressor(8, max_depth=5, random_state=0).fit(X, Y),
-    "boosting": GradientBoostingClassifier(n_estimators=4, max_depth=2, random_state=0).fit(X, Y > 140),
-    "logistic": LogisticRegression(C=10.0).fit(X, Y > 140),
-    "three classes": LogisticRegression().fit(X, np.digitize(Y, [100, 180])),
-    "kernel": KernelRidge(kernel="rbf", gamma=0.2).fit(X, Y),
-    "network": MLPRegressor(
-        hidden_layer_sizes=(6,), activation="tanh", solver="lbfgs", alpha=1.0, max_iter=5000, random_state=0
-    ).fit(X, Y / 100),
-}
+MODELS = ComputedOnce(
+    {
+        "ridge": lambda: Ridge().fit(X, Y),
+        "forest": lambda: RandomForestRegressor(8, max_depth=5, random_state=0).fit(X, Y),
+        "boosting": lambda: GradientBoostingClassifier(n_estimators=4, max_depth=2, random_state=0).fit(
+            X, Y > 140
+        ),
+        "logistic": lambda: LogisticRegression(C=10.0).fit(X, Y > 140),
+        "three classes": lambda: LogisticRegression().fit(X, np.digitize(Y, [100, 180])),
+        "kernel": lambda: KernelRidge(kernel="rbf", gamma=0.2).fit(X, Y),
+        "network": lambda: MLPRegressor(
+            hidden_layer_sizes=(6,),
+            activation="tanh",
+            solver="lbfgs",
+            alpha=1.0,
+            max_iter=5000,
+            random_state=0,
+        ).fit(X, Y / 100),
+    }
+)
 
 
 @pytest.mark.parametrize(

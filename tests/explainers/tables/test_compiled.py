@@ -20,6 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, PowerTransformer, StandardScale
 from sklearn.svm import SVR
 
 import limes
+from computed_once import ComputedOnce
 from internals import _threads
 from limes.exceptions import InputError, ModelError
 
@@ -60,45 +61,55 @@ def product(X):
 
 
 # name: model, background, options
-CASES = {
-    "trees": (RandomForestRegressor(10, max_depth=5, random_state=0).fit(NUMBERS, TARGET), NUMBERS, {}),
-    "classes": (RandomForestClassifier(8, random_state=0).fit(WINE, CLASSES), WINE, {}),
-    "xgboost": (xgboost.XGBRegressor(n_estimators=20).fit(NUMBERS, TARGET), NUMBERS, {}),
-    "lightgbm": (lightgbm.LGBMRegressor(n_estimators=20, verbose=-1).fit(NUMBERS, TARGET), NUMBERS, {}),
-    "linear": (power(LinearRegression()).fit(NUMBERS, TARGET), NUMBERS, {}),
-    "bumps": (SVR(C=100).fit(NUMBERS, TARGET), NUMBERS, {}),
-    "probability": (pipeline(LogisticRegression(max_iter=1000)).fit(MIXED, DECLINED), MIXED, {}),
-    "margin": (
-        HistGradientBoostingClassifier(max_iter=10, random_state=0).fit(
-            MIXED.drop(columns="purpose"), DECLINED
+CASES = ComputedOnce(
+    {
+        "trees": lambda: (
+            RandomForestRegressor(10, max_depth=5, random_state=0).fit(NUMBERS, TARGET),
+            NUMBERS,
+            {},
         ),
-        MIXED.drop(columns="purpose"),
-        {"output": "margin"},
-    ),
-    "boosted probability": (
-        HistGradientBoostingClassifier(max_iter=4, random_state=0).fit(
-            MIXED[["amount", "savings"]], DECLINED
+        "classes": lambda: (RandomForestClassifier(8, random_state=0).fit(WINE, CLASSES), WINE, {}),
+        "xgboost": lambda: (xgboost.XGBRegressor(n_estimators=20).fit(NUMBERS, TARGET), NUMBERS, {}),
+        "lightgbm": lambda: (
+            lightgbm.LGBMRegressor(n_estimators=20, verbose=-1).fit(NUMBERS, TARGET),
+            NUMBERS,
+            {},
         ),
-        MIXED[["amount", "savings"]],
-        {},
-    ),
-    "joint": (
-        RandomForestRegressor(10, max_depth=4, random_state=0).fit(NUMBERS, TARGET),
-        NUMBERS,
-        {"law": "joint", "bandwidth": np.inf},
-    ),
-    "near": (
-        RandomForestRegressor(10, max_depth=4, random_state=0).fit(NUMBERS, TARGET),
-        NUMBERS,
-        {"law": "joint"},
-    ),
-    "slopes": (
-        RandomForestRegressor(5, max_depth=3, random_state=0).fit(NUMBERS, TARGET),
-        NUMBERS,
-        {"bins": None},
-    ),
-    "function": (product, NUMBERS.iloc[:, :3], {"max_calls": 64, "rng": 0}),
-}
+        "linear": lambda: (power(LinearRegression()).fit(NUMBERS, TARGET), NUMBERS, {}),
+        "bumps": lambda: (SVR(C=100).fit(NUMBERS, TARGET), NUMBERS, {}),
+        "probability": lambda: (pipeline(LogisticRegression(max_iter=1000)).fit(MIXED, DECLINED), MIXED, {}),
+        "margin": lambda: (
+            HistGradientBoostingClassifier(max_iter=10, random_state=0).fit(
+                MIXED.drop(columns="purpose"), DECLINED
+            ),
+            MIXED.drop(columns="purpose"),
+            {"output": "margin"},
+        ),
+        "boosted probability": lambda: (
+            HistGradientBoostingClassifier(max_iter=4, random_state=0).fit(
+                MIXED[["amount", "savings"]], DECLINED
+            ),
+            MIXED[["amount", "savings"]],
+            {},
+        ),
+        "joint": lambda: (
+            RandomForestRegressor(10, max_depth=4, random_state=0).fit(NUMBERS, TARGET),
+            NUMBERS,
+            {"law": "joint", "bandwidth": np.inf},
+        ),
+        "near": lambda: (
+            RandomForestRegressor(10, max_depth=4, random_state=0).fit(NUMBERS, TARGET),
+            NUMBERS,
+            {"law": "joint"},
+        ),
+        "slopes": lambda: (
+            RandomForestRegressor(5, max_depth=3, random_state=0).fit(NUMBERS, TARGET),
+            NUMBERS,
+            {"bins": None},
+        ),
+        "function": lambda: (product, NUMBERS.iloc[:, :3], {"max_calls": 64, "rng": 0}),
+    }
+)
 
 
 @pytest.fixture(scope="module", params=[*CASES])

@@ -28,6 +28,7 @@ from sklearn.tree import DecisionTreeRegressor
 from xgboost import XGBClassifier
 
 import limes
+from computed_once import ComputedOnce
 from limes.compat.lime.lime_tabular import LimeTabularExplainer
 from limes.exceptions import InputError
 
@@ -43,21 +44,21 @@ def k_means(**options):
     return KMeans(4, n_init=2, random_state=0, **options)
 
 
-CLUSTERERS = {
-    "KMeans": k_means(),
-    "MiniBatchKMeans": MiniBatchKMeans(4, n_init=2, random_state=0),
-    "BisectingKMeans": BisectingKMeans(4, random_state=0),
-    "Birch": Birch(n_clusters=4),
-    "MeanShift": MeanShift(bandwidth=3.0),
-    "AffinityPropagation": AffinityPropagation(preference=-300, random_state=0),
-    "Pipeline": make_pipeline(StandardScaler(), k_means()),
-    "search": GridSearchCV(k_means(), {"max_iter": [20, 50]}, cv=2),
-    "Pipeline in a search": GridSearchCV(
-        make_pipeline(StandardScaler(), k_means()), {"kmeans__max_iter": [20]}, cv=2
-    ),
-}
-for clusterer in CLUSTERERS.values():
-    clusterer.fit(X)
+CLUSTERERS = ComputedOnce(
+    {
+        "KMeans": lambda: k_means().fit(X),
+        "MiniBatchKMeans": lambda: MiniBatchKMeans(4, n_init=2, random_state=0).fit(X),
+        "BisectingKMeans": lambda: BisectingKMeans(4, random_state=0).fit(X),
+        "Birch": lambda: Birch(n_clusters=4).fit(X),
+        "MeanShift": lambda: MeanShift(bandwidth=3.0).fit(X),
+        "AffinityPropagation": lambda: AffinityPropagation(preference=-300, random_state=0).fit(X),
+        "Pipeline": lambda: make_pipeline(StandardScaler(), k_means()).fit(X),
+        "search": lambda: GridSearchCV(k_means(), {"max_iter": [20, 50]}, cv=2).fit(X),
+        "Pipeline in a search": lambda: GridSearchCV(
+            make_pipeline(StandardScaler(), k_means()), {"kmeans__max_iter": [20]}, cv=2
+        ).fit(X),
+    }
+)
 
 
 def explain(model, **options):
@@ -119,12 +120,13 @@ def test_a_clusterer_of_another_library():
 @pytest.mark.parametrize(
     "mixture",
     [
-        GaussianMixture(3, random_state=0).fit(X),
-        BayesianGaussianMixture(n_components=3, random_state=0).fit(X),
-        make_pipeline(StandardScaler(), GaussianMixture(3, random_state=0)).fit(X),
+        GaussianMixture(3, random_state=0),
+        BayesianGaussianMixture(n_components=3, random_state=0),
+        make_pipeline(StandardScaler(), GaussianMixture(3, random_state=0)),
     ],
 )
 def test_a_mixture_is_explained_by_its_probabilities(mixture):
+    mixture.fit(X)
     for model in (mixture, mixture.predict, mixture.predict_proba):
         explanation = explain(model)
         assert explanation.predictions == pytest.approx(mixture.predict_proba(ROW))
@@ -251,8 +253,9 @@ def test_whole_numbers_of_a_regressor_are_amounts(model):
 
 
 @pytest.mark.parametrize("engine", ["limit", "lime"])
-@pytest.mark.parametrize("model", [CLUSTERERS["KMeans"], LogisticRegression().fit(X, GROUPS)])
+@pytest.mark.parametrize("model", [k_means(), LogisticRegression()])
 def test_the_drop_in_explains_the_numbers_as_lime_does(model, engine):
+    model.fit(X, GROUPS)
     explainer = LimeTabularExplainer(X.to_numpy(), mode="regression", engine=engine, random_state=0)
     explanation = explainer.explain_instance(
         ROW.to_numpy()[0], lambda rows: model.predict(pd.DataFrame(rows, columns=["a", "b"])), num_samples=300
