@@ -30,6 +30,7 @@ from scipy.special import roots_jacobi
 from limes import _kernels
 from limes._arrays import Bools, Floats, Ints, Places, aligned, distinct_flags, padded
 from limes._expectations.exact import ExactExpectation
+from limes._expectations.group_tests import GroupTests
 from limes._expectations.moments import Moments, ProductExpectation
 from limes._functions import LARGEST, BoxesOfTuples, Function, Interval, Members
 from limes._threads import WORTH_SHARING, LRUCache, in_threads, is_shared
@@ -315,7 +316,7 @@ class ForestExpectation(ProductExpectation):
         ) -> None:
             its = codes[rows], places[rows], *sets
             for each in some:
-                add_rows(self.splits, self.intervals, masses, *its, *each, base, sums, "")
+                add_rows(self.splits, self.tests, masses, *its, *each, base, sums, "")
 
         seconds = _OF_ONE_CONTRIBUTION * len(x) * self._work
         if len(x) > _CONTRIBUTIONS_BLOCK or not is_shared(len(passes), seconds):
@@ -342,7 +343,7 @@ class ForestExpectation(ProductExpectation):
         def add(rows: slice, which: int, sums: Floats) -> None:
             members, first = self.members(x[rows])
             numbers = masses, codes[rows], places[rows], members, first, *passes[which]
-            _kernels.add_forest_pairs(self.splits, self.intervals, *numbers, sums, "")
+            _kernels.add_forest_pairs(self.splits, self.tests, *numbers, sums, "")
 
         blocks = [slice(start, start + _PAIRS_BLOCK) for start in range(0, len(x), _PAIRS_BLOCK)]
         if len(blocks) > 1:
@@ -366,9 +367,13 @@ class ForestExpectation(ProductExpectation):
 
         For ``single`` rows (V, S, 2): see `_cell_by_cell`.
         """
-        functionals, mixing = self._functionals(columns)
+        groups = self._groups
+        counted = np.zeros(len(columns), dtype=np.bool_) if groups is None else groups.counted(columns)
+        functionals, mixing = self._functionals(columns, counted)
         masses = np.zeros((self.size, 2, functionals.shape[1]))
-        _kernels.edge_masses(self.splits, self.intervals, functionals, mixing, masses)
+        _kernels.edge_masses(self.splits, self.intervals, functionals, mixing, counted, masses)
+        if groups is not None and counted.any():
+            groups.add_masses(columns, masses)
         return self._cell_by_cell(masses) if single else masses
 
     @cached_property
@@ -410,13 +415,13 @@ class ForestExpectation(ProductExpectation):
         _kernels.tabulate(*self.edges, functionals, self.start, mixing, table)
         return table
 
-    def _functionals(self, columns: Sequence[Column]) -> tuple[Floats, Floats]:
+    def _functionals(self, columns: Sequence[Column], left_out: Bools | None = None) -> tuple[Floats, Floats]:
         """Two functionals of each column's indicators, (ranks, V, 2), and their mixing, (d, V, 2, 2)."""
         widest = max(column.size for column in columns)
         functionals = np.zeros((self.start[-1], widest, 2))
         mixing = np.zeros((len(columns), widest, 2, 2))
         for j, (column, function) in enumerate(zip(columns, self.functions, strict=True)):
-            if function is not None:
+            if function is not None and (left_out is None or not left_out[j]):
                 functionals[self.start[j] : self.start[j + 1], : column.size] = column.basis(function)
                 mixing[j, : column.size] = column.mixing
         return functionals, mixing
@@ -525,6 +530,24 @@ class ForestExpectation(ProductExpectation):
         """The edges in the layout of the pass for one row."""
         return _kernels.Intervals(self.splits, *self.edges, self.start)
 
+    @property
+    def tests(self) -> _kernels.Intervals:
+        """The edges in the layout of the passes for contributions, which ask where rows go."""
+        return self.intervals if self._groups is None else self._groups.intervals
+
+    @property
+    def _test_start(self) -> Ints:
+        """The same as `start` of `tests`."""
+        return self.start if self._groups is None else self._groups.start
+
+    @cached_property
+    def _groups(self) -> GroupTests | None:
+        if not self._has_groups:
+            return None
+        assert isinstance(self._form, ForestOfTuples)  # noqa: S101 - others have no groups
+        nodes = self.nodes[self._form.feature[self.nodes] >= 0]
+        return GroupTests(self._form, self.splits, nodes, self.edges, np.diff(self.start))
+
     @cached_property
     def cuts(self) -> dict[int, Floats]:
         """Thresholds of the columns of numbers that a split reads, ascending."""
@@ -542,7 +565,7 @@ class ForestExpectation(ProductExpectation):
         # an indicator is 1 at -inf where it is 1 at the smallest number
         values = np.ascontiguousarray(np.maximum(x, -LARGEST))
         _kernels.locate(values, points, starts, np.zeros(x.shape[1], dtype=np.bool_), missing, places)
-        return (places + (1 + self.start[:-1])).astype(np.uint32)
+        return (places + (1 + self._test_start[:-1])).astype(np.uint32)
 
     @cached_property
     def _searched(self) -> tuple[Floats, Ints, Ints]:
@@ -556,11 +579,11 @@ class ForestExpectation(ProductExpectation):
 
         Of a column, its indicators' first position less that of its sets, (d,); -1 without sets.
         """
+        of_groups = {} if self._groups is None else self._groups.flags(x)
         first, parts, count = np.full(x.shape[1], -1, dtype=np.int64), [np.zeros((0, len(x)), np.bool_)], 0
         for j, sets in self.sets.items():
-            first[j] = self.start[j] - count
-            its = sets.flags(x[:, j]).T if isinstance(sets, BoxesOfTuples) else sets(x[:, j]) > 0.0
-            parts.append(its)
+            first[j] = self._test_start[j] - count
+            parts.append(of_groups[j] if j in of_groups else sets(x[:, j]) > 0.0)
             count += len(parts[-1])
         return np.concatenate(parts), first
 
