@@ -257,7 +257,8 @@ class ForestExpectation(ProductExpectation):
             for start in range(0, len(x), _CONTRIBUTIONS_BLOCK):
                 some = slice(start, start + _CONTRIBUTIONS_BLOCK)
                 columns, laws = _occurring(family, cells[some])
-                yield some, self._edge_masses(columns, single=by_cell and len(laws) <= _SINGLE), laws
+                single = by_cell and len(laws) <= _SINGLE
+                yield some, self._edge_masses(columns, single=single, occurring=True), laws
         else:
             for i in range(len(x)):
                 masses = self._edge_masses(family.at(x[i]).coordinates, single=by_cell)
@@ -362,12 +363,13 @@ class ForestExpectation(ProductExpectation):
         for part in parts:
             sums += part
 
-    def _edge_masses(self, columns: Sequence[Column], *, single: bool) -> Floats:
+    def _edge_masses(self, columns: Sequence[Column], *, single: bool, occurring: bool = False) -> Floats:
         """P(x in the interval of an edge) of both edges below every split, for each law: (S, 2, V).
 
-        For ``single`` rows (V, S, 2): see `_cell_by_cell`.
+        For ``single`` rows (V, S, 2): see `_cell_by_cell`. Of laws that are ``occurring`` in a few rows, the
+        few tuples of their cells are counted in boxes; of all laws, boxes have their counts already.
         """
-        groups = self._groups
+        groups = self._groups if occurring else None
         counted = np.zeros(len(columns), dtype=np.bool_) if groups is None else groups.counted(columns)
         functionals, mixing = self._functionals(columns, counted)
         masses = np.zeros((self.size, 2, functionals.shape[1]))
@@ -546,7 +548,7 @@ class ForestExpectation(ProductExpectation):
             return None
         assert isinstance(self._form, ForestOfTuples)  # noqa: S101 - others have no groups
         nodes = self.nodes[self._form.feature[self.nodes] >= 0]
-        return GroupTests(self._form, self.splits, nodes, self.edges, np.diff(self.start))
+        return GroupTests(self._form, self.splits, nodes, self.edges, np.diff(self.start), self.functions)
 
     @cached_property
     def cuts(self) -> dict[int, Floats]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from limes import _kernels
 from limes._arrays import Bools, Floats, Ints
+from limes._functions import BoxesOfTuples, Function
 from limes._tuples import Tuples
 from limes.designs._column import Column, IndicatorColumn
 from limes.designs._marginals import Marginal, TupleCells
@@ -30,6 +31,9 @@ class _Group(NamedTuple):
     tests: _kernels.Tests  # of these splits, one each
     different: _kernels.Tests
     size: int  # number of different tests
+    boxes: BoxesOfTuples  # that its edges have
+    box: Ints  # of each edge
+    place: tuple[Ints, Ints]  # of each edge: the place of its split among these, and the side
 
 
 class GroupTests:
@@ -45,6 +49,7 @@ class GroupTests:
         nodes: Ints,
         edges: tuple[Ints, Ints, Ints, Ints, Bools, Ints, Bools],
         sizes: Ints,
+        functions: Sequence[Function | None],
     ) -> None:
         """The form's ``nodes`` (S,) are those of splits, ``sizes`` (G,) numbers of columns' indicators."""
         self._splits, self._count, self._decode = splits, nodes.size, form.grouping.decode
@@ -56,11 +61,16 @@ class GroupTests:
             its = np.flatnonzero(column == g)
             if tuples is None or not its.size:
                 continue
+            boxes, box = functions[g], upper[its]
+            assert isinstance(boxes, BoxesOfTuples)  # noqa: S101 - the sets of a group
             first, which = form.distinct_tests(nodes[above[its]])
             lower[its], upper[its], missing[its], sizes[g] = 0, which, False, first.size
             of_group = np.unique(above[its])
+            place = np.searchsorted(of_group, above[its]), 1 - is_left[its]
             tests = _kernels.Tests(trees, nodes[of_group]), _kernels.Tests(trees, nodes[above[its[first]]])
-            self._groups[g] = _Group(tuples, form.grouping.members[g], of_group, *tests, first.size)
+            self._groups[g] = _Group(
+                tuples, form.grouping.members[g], of_group, *tests, first.size, boxes, box, place
+            )
         self.start = np.concatenate([[0], np.cumsum(sizes)])
         self.intervals = _kernels.Intervals(
             splits, column, same, lower, upper, missing, above, is_left, self.start
@@ -95,11 +105,11 @@ class GroupTests:
     @cached_property
     def _rows(self) -> Floats:
         """Background rows in the groups' boxes below every split, (S, 2)."""
-        rows = np.zeros((self._count, 2, 1))
-        none, inside = np.zeros((self._count, 2)), np.array([[1.0, 0.0]])
+        rows = np.zeros((self._count, 2))
         for group in self._groups.values():
-            self._write(group, [np.arange(group.tuples.size)], inside, none, rows)
-        return rows[:, :, 0]
+            split, side = group.place
+            rows[group.splits[split], side] = group.boxes.of_background[group.box]
+        return rows
 
     def _write(
         self, group: _Group, tuples: Sequence[Ints], scales: Floats, rows: Floats, masses: Floats
