@@ -68,11 +68,11 @@ def edges_of(form):
             waiting += [(form.right[node], right), (form.left[node], left)]
 
 
-@pytest.mark.parametrize("occurring", [False, True])
+@pytest.mark.parametrize("few", [False, True])
 @pytest.mark.parametrize("seed", range(4))
-def test_probabilities_are_shares_of_the_background(seed, occurring):
+def test_probabilities_are_shares_of_the_background(seed, few):
     _, form, background, grouped, family = case(seed)
-    masses = ForestExpectation(grouped)._edge_masses(family.columns, single=False, occurring=occurring)
+    masses = ForestExpectation(grouped)._edge_masses(family.columns, single=False, few=few)
     group_of = {j: g for g, its in enumerate(GROUPS) for j in its}
     codes = grouped.grouping.encode(background)
     cells = np.stack([law.cells.locate(x) for law, x in zip(family.marginals, codes.T, strict=True)], axis=1)

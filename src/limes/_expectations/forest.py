@@ -258,8 +258,11 @@ class ForestExpectation(ProductExpectation):
             for start in range(0, len(x), _CONTRIBUTIONS_BLOCK):
                 some = slice(start, start + _CONTRIBUTIONS_BLOCK)
                 columns, laws = _occurring(family, cells[some])
-                single = by_cell and len(laws) <= _SINGLE
-                yield some, self._edge_masses(columns, single=single, occurring=True), laws
+                yield (
+                    some,
+                    self._edge_masses(columns, single=by_cell and len(laws) <= _SINGLE, few=True),
+                    laws,
+                )
         else:
             for i in range(len(x)):
                 masses = self._edge_masses(family.at(x[i]).coordinates, single=by_cell)
@@ -364,13 +367,13 @@ class ForestExpectation(ProductExpectation):
         for part in parts:
             sums += part
 
-    def _edge_masses(self, columns: Sequence[Column], *, single: bool, occurring: bool = False) -> Floats:
+    def _edge_masses(self, columns: Sequence[Column], *, single: bool, few: bool = False) -> Floats:
         """P(x in the interval of an edge) of both edges below every split, for each law: (S, 2, V).
 
-        For ``single`` rows (V, S, 2): see `_cell_by_cell`. Of laws that are ``occurring`` in a few rows, the
+        For ``single`` rows (V, S, 2): see `_cell_by_cell`. Of the ``few`` laws of some rows, the
         few tuples of their cells are counted in boxes; of all laws, boxes have their counts already.
         """
-        groups = self._groups if occurring else None
+        groups = self._groups if few else None
         counted = np.zeros(len(columns), dtype=np.bool_) if groups is None else groups.counted(columns)
         functionals, mixing = self._functionals(columns, counted)
         masses = np.zeros((self.size, 2, functionals.shape[1]))
@@ -533,12 +536,12 @@ class ForestExpectation(ProductExpectation):
         """The edges in the layout of the pass for one row."""
         return _kernels.Intervals(self.splits, *self.edges, self.start)
 
-    @property
+    @cached_property
     def tests(self) -> _kernels.Intervals:
         """The edges in the layout of the passes for contributions, which ask where rows go."""
         return self.intervals if self._groups is None else self._groups.intervals
 
-    @property
+    @cached_property
     def _test_start(self) -> Ints:
         """The same as `start` of `tests`."""
         return self.start if self._groups is None else self._groups.start
