@@ -258,11 +258,7 @@ class ForestExpectation(ProductExpectation):
             for start in range(0, len(x), _CONTRIBUTIONS_BLOCK):
                 some = slice(start, start + _CONTRIBUTIONS_BLOCK)
                 columns, laws = _occurring(family, cells[some])
-                yield (
-                    some,
-                    self._edge_masses(columns, single=by_cell and len(laws) <= _SINGLE, few=True),
-                    laws,
-                )
+                yield some, self._masses_of(columns, single=by_cell and len(laws) <= _SINGLE), laws
         else:
             for i in range(len(x)):
                 masses = self._edge_masses(family.at(x[i]).coordinates, single=by_cell)
@@ -366,6 +362,10 @@ class ForestExpectation(ProductExpectation):
         in_threads(lambda which: add(slice(None), which, parts[which]), range(len(passes)), seconds)
         for part in parts:
             sums += part
+
+    def _masses_of(self, columns: Sequence[Column], *, single: bool) -> Floats:
+        """The same of the few laws of a block of rows."""
+        return self._edge_masses(columns, single=single, few=True)
 
     def _edge_masses(self, columns: Sequence[Column], *, single: bool, few: bool = False) -> Floats:
         """P(x in the interval of an edge) of both edges below every split, for each law: (S, 2, V).
