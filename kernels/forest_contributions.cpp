@@ -12,9 +12,9 @@ namespace limes {
 namespace {
 
 // P(x in the interval of the edge) of both edges below every split, (splits, 2, laws or more), from the functionals
-// (ranks, laws, 2) and mixing (columns, laws, 2, 2) of forest_layout.cpp.
+// (ranks, laws, 2) and mixing (columns, laws, 2, 2) of forest_layout.cpp; not of splits on columns that are left out.
 void edge_masses(const Splits& splits, const Intervals& intervals, Array<const double, 3> functionals,
-                 Array<const double, 4> mixing, TensorOut masses) {
+                 Array<const double, 4> mixing, Flags left_out, TensorOut masses) {
   const std::size_t laws = functionals.shape(1);
   require(intervals.splits.size() == splits.count(), "intervals must be those of the splits");
   require(functionals.shape(0) == intervals.ranks() && functionals.shape(2) == 2,
@@ -23,7 +23,9 @@ void edge_masses(const Splits& splits, const Intervals& intervals, Array<const d
           "mixing must be (columns, laws, 2, 2)");
   require(masses.shape(0) == splits.count() && masses.shape(1) == 2 && masses.shape(2) >= laws,
           "masses must be (splits, 2, laws or more)");
+  require(left_out.size() == splits.columns, "left_out must be (columns,)");
   for (std::size_t s = 0; s < splits.count(); ++s) {
+    if (left_out(splits.column[s])) continue;
     const Intervals::Split& split = intervals.splits[s];
     for (std::size_t side = 0; side < 2; ++side) {
       const Intervals::Side& edge = split.sides[side];

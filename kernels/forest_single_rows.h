@@ -65,7 +65,9 @@ class SingleRows {
       }
       std::fill(effect_.begin(), effect_.end(), 0.0);
       std::fill(total_.begin(), total_.begin() + static_cast<std::ptrdiff_t>(outputs_ * T), 0.0);
-      const auto walk = outputs_ == 1 && !has_sets_ ? &SingleRows::walk<true> : &SingleRows::walk<false>;
+      const auto walk = outputs_ > 1 ? &SingleRows::walk<false, true>
+                        : has_sets_  ? &SingleRows::walk<true, true>
+                                     : &SingleRows::walk<true, false>;
       for (std::size_t i = 0; i < a_.count; ++i) (this->*walk)(a_.trees[i]);
       write();
     }
@@ -91,9 +93,9 @@ class SingleRows {
   };
 
   // Without sets, and with one output, loops and branches over these vanish.
-  template <bool kSimple>
+  template <bool kOneOutput, bool kMayHaveSets>
   void walk(std::size_t tree) {
-    const std::size_t outputs = kSimple ? 1 : outputs_;
+    const std::size_t outputs = kOneOutput ? 1 : outputs_;
     const Record* s = &a_.intervals.records[s_.starts[tree]];
     const Record* const end = s + (s_.starts[tree + 1] - s_.starts[tree]);
     const double* leaves = &s_.leaves[2 * s_.starts[tree] * outputs];
@@ -106,7 +108,7 @@ class SingleRows {
       ask_for(s[Intervals::kAhead]);
       const Edge &above = edges[s->edge], &same = edges[s->same];
       const Basis& basis = *basis_[s->same];
-      const bool is_right = kSimple || a_.first[s->column] < 0 ? goes_right(*s) : is_outside(*s);
+      const bool is_right = !kMayHaveSets || a_.first[s->column] < 0 ? goes_right(*s) : is_outside(*s);
       const std::size_t taken = is_right & basis.is_inside, rest = 1 - taken;
       const double *m = masses_[s->column] + 2 * std::size_t{s->rank}, mass = m[taken], other = m[rest];
       const Real p = Real::load(above.reach), inverse = Real::load(same.inverse), rho = Real::load(same.rho);

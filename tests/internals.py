@@ -57,6 +57,9 @@ NAMES = {
     "limes._sampling.crossfit": "SimulatedControl SimulatedLaw additive network",
     "limes._expectations.exact": "ExactExpectation",
     "limes._expectations.forest": "ForestExpectation",
+    "limes.models.forms._tuples": "ForestOfTuples",
+    "limes.designs._tuples": "law_of_tuples",
+    "limes._tuples": "ColumnGroups",
     "limes._sampling.least_squares": (
         "AnswerStatistics Clusters ControlMoments FeatureSupport Tolerance WeightedSample "
         "is_surprising least_squares:least_squares_of_rows"

@@ -113,7 +113,13 @@ def squares_of_pool(
 
 # forest_contributions.cpp
 def edge_masses(
-    splits: Splits, intervals: Intervals, functionals: Floats, mixing: Floats, masses: Floats, /
+    splits: Splits,
+    intervals: Intervals,
+    functionals: Floats,
+    mixing: Floats,
+    left_out: Bools,
+    masses: Floats,
+    /,
 ) -> None: ...
 def add_contributions(
     splits: Splits,
@@ -226,6 +232,25 @@ class Trees:
     ) -> None: ...
 
 def add_leaves(trees: Trees, x: Floats, value: Floats, total: Floats, /) -> None: ...
+
+# tuple_masses.cpp
+class Tests:
+    def __init__(self, trees: Trees, nodes: Ints, /) -> None: ...
+
+def test_rows(tests: Tests, x: Floats, flags: Bools, /) -> None: ...
+def tuple_masses(
+    splits: Splits,
+    intervals: Intervals,
+    tests: Tests,
+    of_group: Ints,
+    x: Floats,
+    counts: Places,
+    ends: Ints,
+    scales: Floats,
+    rows: Floats,
+    masses: Floats,
+    /,
+) -> None: ...
 
 # tree_bounds.cpp
 def bound_leaves(

@@ -154,6 +154,7 @@ def calls(rng):
     y, c, within = rng.random(6), rng.normal(size=(6, 1)), rng.random(7)
     some = np.zeros(4, np.int64)
     routed = Routed(rng, 3, 1)
+    tests = kernels.Tests(kernels.Trees(*nodes_of(routed.forest)), routed.node)
     codes, weights = np.zeros((5, 3), np.uint32), rng.random((5, 6))
     return {
         "add_contributions": [
@@ -211,6 +212,13 @@ def calls(rng):
             *(np.array([[0, 1, 2], [2, 1, 0]]), np.zeros((2, 4, 1))),
         ],
         "Trees": nodes,
+        "Tests": [kernels.Trees(*nodes_of(routed.forest)), routed.node.copy()],
+        "test_rows": [tests, rng.normal(size=(3, 5)), np.zeros((len(routed.node), 5), np.bool_)],
+        "tuple_masses": [
+            *(routed.splits, routed.intervals, tests, np.arange(len(routed.node)), rng.normal(size=(3, 5))),
+            *(np.ones(5, np.uint32), np.array([2, 2, 5]), rng.random((3, 2))),
+            *(rng.random((len(routed.node), 2)), np.zeros((len(routed.node), 2, 4))),
+        ],
         "Splits": laid_out(rng, 3, 5, 3, 1, 4)[0],
         "locate": [
             *(rng.normal(size=(5, 3)), np.sort(rng.normal(size=6)), np.array([0, 2, 6, 6])),
@@ -244,7 +252,7 @@ def copy(argument):
     return argument.copy() if isinstance(argument, np.ndarray) else argument
 
 
-OBJECTS = kernels.Trees | kernels.Splits | kernels.Intervals | kernels.JointBackground
+OBJECTS = kernels.Trees | kernels.Tests | kernels.Splits | kernels.Intervals | kernels.JointBackground
 
 
 def spoiled(rng, argument):

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import roots_jacobi
@@ -33,7 +33,9 @@ from limes._expectations.exact import ExactExpectation
 from limes._expectations.moments import Moments, ProductExpectation
 from limes._functions import LARGEST, BoxesOfTuples, Function, Interval, Members
 from limes._threads import WORTH_SHARING, LRUCache, in_threads, is_shared
+from limes._tuples import Tuples
 from limes.designs._column import SMALLEST_MASS, Column, IndicatorColumn
+from limes.designs._marginals import Marginal, TupleCells
 from limes.designs._product import ProductFamily, Rows
 from limes.exceptions import InputError
 from limes.models.forms._trees import Forest
@@ -256,7 +258,7 @@ class ForestExpectation(ProductExpectation):
             for start in range(0, len(x), _CONTRIBUTIONS_BLOCK):
                 some = slice(start, start + _CONTRIBUTIONS_BLOCK)
                 columns, laws = _occurring(family, cells[some])
-                yield some, self._edge_masses(columns, single=by_cell and len(laws) <= _SINGLE), laws
+                yield some, self._masses_of(columns, single=by_cell and len(laws) <= _SINGLE), laws
         else:
             for i in range(len(x)):
                 masses = self._edge_masses(family.at(x[i]).coordinates, single=by_cell)
@@ -315,7 +317,7 @@ class ForestExpectation(ProductExpectation):
         ) -> None:
             its = codes[rows], places[rows], *sets
             for each in some:
-                add_rows(self.splits, self.intervals, masses, *its, *each, base, sums, "")
+                add_rows(self.splits, self.tests, masses, *its, *each, base, sums, "")
 
         seconds = _OF_ONE_CONTRIBUTION * len(x) * self._work
         if len(x) > _CONTRIBUTIONS_BLOCK or not is_shared(len(passes), seconds):
@@ -342,7 +344,7 @@ class ForestExpectation(ProductExpectation):
         def add(rows: slice, which: int, sums: Floats) -> None:
             members, first = self.members(x[rows])
             numbers = masses, codes[rows], places[rows], members, first, *passes[which]
-            _kernels.add_forest_pairs(self.splits, self.intervals, *numbers, sums, "")
+            _kernels.add_forest_pairs(self.splits, self.tests, *numbers, sums, "")
 
         blocks = [slice(start, start + _PAIRS_BLOCK) for start in range(0, len(x), _PAIRS_BLOCK)]
         if len(blocks) > 1:
@@ -361,14 +363,23 @@ class ForestExpectation(ProductExpectation):
         for part in parts:
             sums += part
 
-    def _edge_masses(self, columns: Sequence[Column], *, single: bool) -> Floats:
+    def _masses_of(self, columns: Sequence[Column], *, single: bool) -> Floats:
+        """The same of the few laws of a block of rows."""
+        return self._edge_masses(columns, single=single, few=True)
+
+    def _edge_masses(self, columns: Sequence[Column], *, single: bool, few: bool = False) -> Floats:
         """P(x in the interval of an edge) of both edges below every split, for each law: (S, 2, V).
 
-        For ``single`` rows (V, S, 2): see `_cell_by_cell`.
+        For ``single`` rows (V, S, 2): see `_cell_by_cell`. Of the ``few`` laws of some rows, the
+        few tuples of their cells are counted in boxes; of all laws, boxes have their counts already.
         """
-        functionals, mixing = self._functionals(columns)
+        groups = self._groups if few else None
+        counted = np.zeros(len(columns), dtype=np.bool_) if groups is None else groups.counted(columns)
+        functionals, mixing = self._functionals(columns, counted)
         masses = np.zeros((self.size, 2, functionals.shape[1]))
-        _kernels.edge_masses(self.splits, self.intervals, functionals, mixing, masses)
+        _kernels.edge_masses(self.splits, self.intervals, functionals, mixing, counted, masses)
+        if groups is not None and counted.any():
+            groups.add_masses(columns, masses)
         return self._cell_by_cell(masses) if single else masses
 
     @cached_property
@@ -410,13 +421,13 @@ class ForestExpectation(ProductExpectation):
         _kernels.tabulate(*self.edges, functionals, self.start, mixing, table)
         return table
 
-    def _functionals(self, columns: Sequence[Column]) -> tuple[Floats, Floats]:
+    def _functionals(self, columns: Sequence[Column], left_out: Bools | None = None) -> tuple[Floats, Floats]:
         """Two functionals of each column's indicators, (ranks, V, 2), and their mixing, (d, V, 2, 2)."""
         widest = max(column.size for column in columns)
         functionals = np.zeros((self.start[-1], widest, 2))
         mixing = np.zeros((len(columns), widest, 2, 2))
         for j, (column, function) in enumerate(zip(columns, self.functions, strict=True)):
-            if function is not None:
+            if function is not None and (left_out is None or not left_out[j]):
                 functionals[self.start[j] : self.start[j + 1], : column.size] = column.basis(function)
                 mixing[j, : column.size] = column.mixing
         return functionals, mixing
@@ -526,6 +537,24 @@ class ForestExpectation(ProductExpectation):
         return _kernels.Intervals(self.splits, *self.edges, self.start)
 
     @cached_property
+    def tests(self) -> _kernels.Intervals:
+        """The edges in the layout of the passes for contributions, which ask where rows go."""
+        return self.intervals if self._groups is None else self._groups.intervals
+
+    @cached_property
+    def _test_start(self) -> Ints:
+        """The same as `start` of `tests`."""
+        return self.start if self._groups is None else self._groups.start
+
+    @cached_property
+    def _groups(self) -> GroupTests | None:
+        if not self._has_groups:
+            return None
+        assert isinstance(self._form, ForestOfTuples)  # noqa: S101 - others have no groups
+        nodes = self.nodes[self._form.feature[self.nodes] >= 0]
+        return GroupTests(self._form, self.splits, nodes, self.edges, np.diff(self.start), self.functions)
+
+    @cached_property
     def cuts(self) -> dict[int, Floats]:
         """Thresholds of the columns of numbers that a split reads, ascending."""
         return {j: f.upper[1:-2] for j, f in enumerate(self.functions) if isinstance(f, Interval)}
@@ -542,7 +571,7 @@ class ForestExpectation(ProductExpectation):
         # an indicator is 1 at -inf where it is 1 at the smallest number
         values = np.ascontiguousarray(np.maximum(x, -LARGEST))
         _kernels.locate(values, points, starts, np.zeros(x.shape[1], dtype=np.bool_), missing, places)
-        return (places + (1 + self.start[:-1])).astype(np.uint32)
+        return (places + (1 + self._test_start[:-1])).astype(np.uint32)
 
     @cached_property
     def _searched(self) -> tuple[Floats, Ints, Ints]:
@@ -556,11 +585,11 @@ class ForestExpectation(ProductExpectation):
 
         Of a column, its indicators' first position less that of its sets, (d,); -1 without sets.
         """
+        of_groups = {} if self._groups is None else self._groups.flags(x)
         first, parts, count = np.full(x.shape[1], -1, dtype=np.int64), [np.zeros((0, len(x)), np.bool_)], 0
         for j, sets in self.sets.items():
-            first[j] = self.start[j] - count
-            its = sets.flags(x[:, j]).T if isinstance(sets, BoxesOfTuples) else sets(x[:, j]) > 0.0
-            parts.append(its)
+            first[j] = self._test_start[j] - count
+            parts.append(of_groups[j] if j in of_groups else sets(x[:, j]) > 0.0)
             count += len(parts[-1])
         return np.concatenate(parts), first
 
@@ -600,6 +629,116 @@ class ForestExpectation(ProductExpectation):
         """Splits that the passes for contributions of a row walk."""
         sizes = np.diff(self.starts)
         return sum(int(sizes[trees].sum()) for trees, _, _ in self.passes)
+
+
+class _Group(NamedTuple):
+    """A group that is tested."""
+
+    tuples: Tuples
+    members: Ints  # its columns
+    splits: Ints  # on it
+    tests: _kernels.Tests  # of these splits, one each
+    different: _kernels.Tests
+    size: int  # number of different tests
+    boxes: BoxesOfTuples  # that its edges have
+    box: Ints  # of each edge
+    place: tuple[Ints, Ints]  # of each edge: the place of its split among these, and the side
+
+
+class GroupTests:
+    """Tests of groups at the splits of a forest: which way rows go, and the probabilities of groups' boxes.
+
+    A split tests one column of a group. So a row is in the box of an edge if it is in that of the last edge
+    above on the same group, and goes the edge's way at the split: no box is listed. The background's tuples
+    go down alike, and their rows in each box are counted: ``kernels/tuple_masses.cpp``.
+    """
+
+    intervals: _kernels.Intervals  # of the edges; of groups, positions of different tests are the left sides'
+    start: Ints  # first indicator, or test, of each column or group, and the number of all
+
+    def __init__(
+        self,
+        form: ForestOfTuples,
+        splits: _kernels.Splits,
+        nodes: Ints,
+        edges: tuple[Ints, Ints, Ints, Ints, Bools, Ints, Bools],
+        sizes: Ints,
+        functions: Sequence[Function | None],
+    ) -> None:
+        """The form's ``nodes`` (S,) are those of splits, ``sizes`` (G,) numbers of columns' indicators."""
+        self._splits, self._count, self._decode = splits, nodes.size, form.grouping.decode
+        self._columns, self._groups = form.grouping.columns, dict[int, _Group]()
+        column, same, lower, upper, missing, above, is_left = edges
+        lower, upper, missing, sizes = lower.copy(), upper.copy(), missing.copy(), sizes.copy()
+        trees = form.forest.trees
+        for g, tuples in enumerate(form.grouping.tuples):
+            its = np.flatnonzero(column == g)
+            if tuples is None or not its.size:
+                continue
+            boxes, box = functions[g], upper[its]
+            assert isinstance(boxes, BoxesOfTuples)  # noqa: S101 - the sets of a group
+            first, which = form.distinct_tests(nodes[above[its]])
+            lower[its], upper[its], missing[its], sizes[g] = 0, which, False, first.size
+            of_group = np.unique(above[its])
+            place = np.searchsorted(of_group, above[its]), 1 - is_left[its]
+            tests = _kernels.Tests(trees, nodes[of_group]), _kernels.Tests(trees, nodes[above[its[first]]])
+            self._groups[g] = _Group(
+                tuples, form.grouping.members[g], of_group, *tests, first.size, boxes, box, place
+            )
+        self.start = np.concatenate([[0], np.cumsum(sizes)])
+        self.intervals = _kernels.Intervals(
+            splits, column, same, lower, upper, missing, above, is_left, self.start
+        )
+
+    def flags(self, x: Floats) -> dict[int, Bools]:
+        """Whether rows (n, G) go left at the different tests of each group, (tests, n)."""
+        columns, flags = np.ascontiguousarray(self._decode(x).T), dict[int, Bools]()
+        for g, group in self._groups.items():
+            flags[g] = np.empty((group.size, len(x)), dtype=np.bool_)
+            _kernels.test_rows(group.different, columns, flags[g])
+        return flags
+
+    def counted(self, columns: Sequence[Column]) -> Bools:
+        """Groups whose probabilities `add_masses` counts, (G,): none where more than cells decides laws."""
+        counted = np.zeros(len(columns), dtype=np.bool_)
+        counted[[*self._groups]] = all(_is_by_cell(columns[g]) for g in self._groups)
+        return counted
+
+    def add_masses(self, columns: Sequence[Column], masses: Floats) -> None:
+        """Write the probabilities of groups' boxes under their laws, rows of masses (S, 2, V)."""
+        for g, group in self._groups.items():
+            column = columns[g]
+            assert isinstance(column, IndicatorColumn)  # noqa: S101 - see `counted`
+            cells = column.marginal.cells
+            assert isinstance(cells, TupleCells)  # noqa: S101 - the law of a group
+            inside = cells.rows[column.cell]
+            rows = np.stack([inside, cells.rows.sum() - inside], axis=1)
+            tuples = [cells.tuples_in(cell) for cell in column.cell.tolist()]
+            self._write(group, tuples, column.mixing[:, 0] / np.maximum(rows, 1.0), self._rows, masses)
+
+    @cached_property
+    def _rows(self) -> Floats:
+        """Background rows in the groups' boxes below every split, (S, 2)."""
+        rows = np.zeros((self._count, 2))
+        for group in self._groups.values():
+            split, side = group.place
+            rows[group.splits[split], side] = group.boxes.of_background[group.box]
+        return rows
+
+    def _write(
+        self, group: _Group, tuples: Sequence[Ints], scales: Floats, rows: Floats, masses: Floats
+    ) -> None:
+        """Write rows of masses for laws that have these tuples of the background in their cells."""
+        every = np.concatenate(tuples)
+        x = np.zeros((self._columns, every.size))
+        x[group.members] = group.tuples.background[every].T
+        ends, counts = np.cumsum([its.size for its in tuples]), group.tuples.counts[every].astype(np.uint32)
+        forest = self._splits, self.intervals, group.tests, group.splits
+        _kernels.tuple_masses(*forest, x, counts, ends, scales, rows, masses)
+
+
+def _is_by_cell(column: Column) -> bool:
+    return isinstance(column, IndicatorColumn) and isinstance(column.law, Marginal)
 
 
 def _occurring(family: ProductFamily, cells: Ints) -> tuple[list[IndicatorColumn], Ints]:

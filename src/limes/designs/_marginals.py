@@ -161,12 +161,15 @@ class TupleCells:
         return self._located(x)
 
     def _located(self, x: Floats) -> Ints:
-        codes, place = np.unique(x, return_inverse=True)
-        cells = self._cells_of(self.tuples.decode(codes))
-        both, which = np.unique(np.concatenate([self.combinations, cells]), axis=0, return_inverse=True)
-        cell, which = np.full(len(both), self.new), which.reshape(-1)
-        cell[which[: self.new]] = np.arange(self.new)
-        return np.asarray(cell[which[self.new :]][place.reshape(-1)])
+        cells = np.ascontiguousarray(self._cells_of(self.tuples.decode(x)), dtype=np.int64)
+        places, new = self._places, self.new
+        return np.array([places.get(row.tobytes(), new) for row in cells], dtype=np.int64)
+
+    @cached_property
+    def _places(self) -> dict[bytes, int]:
+        """The cell of each combination, by its bytes."""
+        rows = np.ascontiguousarray(self.combinations, dtype=np.int64)
+        return {row.tobytes(): cell for cell, row in enumerate(rows)}
 
     @cached_property
     def of_tuples(self) -> Ints:
@@ -177,6 +180,17 @@ class TupleCells:
     def rows(self) -> Floats:
         """Number of background rows in each cell, (p + 1,)."""
         return np.asarray(np.bincount(self.of_tuples, self.tuples.counts, self.count), dtype=np.float64)
+
+    def tuples_in(self, cell: int) -> Ints:
+        """The background's tuples in a cell, ascending."""
+        order, starts = self._by_cell
+        return order[starts[cell] : starts[cell + 1]]
+
+    @cached_property
+    def _by_cell(self) -> tuple[Ints, Ints]:
+        """The background's tuples by cells, (T,), and where those of each cell begin and end, (p + 2,)."""
+        order = np.argsort(self.of_tuples, kind="stable")
+        return order, np.searchsorted(self.of_tuples[order], np.arange(self.count + 1))
 
     @cached_property
     def counts(self) -> LRUCache[int, tuple[BoxesOfTuples, NDArray[np.uint32]]]:

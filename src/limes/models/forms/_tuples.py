@@ -99,9 +99,7 @@ class ForestOfTuples(Reducible):
         forest, place, tuples = self.forest, self.grouping.place, self.grouping.tuples
         of_group = np.array([its is not None for its in tuples])
         nodes = np.flatnonzero((self.feature >= 0) & of_group[self.feature])
-        tests = forest.feature, forest.set_of, forest.threshold, forest.missing_left
-        keys = np.stack([each[nodes].astype(np.float64) for each in tests], axis=1)
-        _, first, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        first, which = self.distinct_tests(nodes)
         sizes = {g: its.size + len(new.get(g, ())) for g, its in enumerate(tuples) if its is not None}
         width = max([forest.sets.shape[1], *sizes.values()])
         if first.size * width > _LARGEST_SETS:
@@ -116,10 +114,18 @@ class ForestOfTuples(Reducible):
             x = its.decode(codes)[:, int(np.searchsorted(self.grouping.members[group], column))]
             row[: x.size] = np.where(np.isnan(x), forest.missing_left[node], _goes_left(forest, node, x))
         set_of = forest.set_of.copy()
-        set_of[nodes] = len(forest.sets) + which.reshape(-1)
+        set_of[nodes] = len(forest.sets) + which
         of_columns = np.pad(forest.sets, ((0, 0), (0, width - forest.sets.shape[1])))
         every = np.concatenate([of_columns, sets])
         return replace(forest, feature=self.feature, size=self.size, set_of=set_of, sets=every)
+
+    def distinct_tests(self, nodes: Ints) -> tuple[Ints, Ints]:
+        """Positions of nodes whose tests differ, and the place among these of each node's test."""
+        forest = self.forest
+        tests = forest.feature, forest.set_of, forest.threshold, forest.missing_left
+        keys = np.stack([each[nodes].astype(np.float64) for each in tests], axis=1)
+        _, first, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        return first, which.reshape(-1)
 
     def reaching(self, group: int, nodes: Ints) -> tuple[BoxesOfTuples, Ints]:
         """Distinct sets of a ``group``'s tuples that reach nodes, between two empty ones; each node's set."""
