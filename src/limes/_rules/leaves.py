@@ -181,10 +181,10 @@ class LeafTable:
         self.width = int((sizes + 1).sum())
         self.cut_of = np.repeat(np.arange(self.cut.size), sizes + 1)
         # the runs that are shorter than their column, leaf by leaf: a leaf bounds few of many columns
-        leaf, at = np.nonzero((self.first > 0) | (self.last < sizes))
-        self._runs = np.searchsorted(leaf, np.arange(self.value.size + 1))
-        self._run_begins, self._run_ends = self.first[leaf, at] + self.starts[at], self.last[leaf, at]
-        self._run_ends = self._run_ends + self.starts[at]
+        of_leaf, run = np.nonzero((self.first > 0) | (self.last < sizes))
+        self._runs = np.searchsorted(of_leaf, np.arange(self.value.size + 1))
+        self._run_begins = self.first[of_leaf, run] + self.starts[run]
+        self._run_ends = self.last[of_leaf, run] + self.starts[run]
         self.set_of = np.repeat(np.arange(self.set.size), [columns[j].size for j in self.set])
         self.set_starts = np.array(
             [int(np.argmax(self.set_of == s)) for s in range(self.set.size)], dtype=np.int64
