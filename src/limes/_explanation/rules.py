@@ -409,6 +409,10 @@ def _fewest(facts: Certificate) -> str:
     return f"That {count(facts.fewest or 0, 'fact')} could reach the error is not excluded."
 
 
+# A bound of a rule needs none of all rules: they are two statements
+_OF_ITSELF = " Its bounds hold all the same: they rest on fresh rows, which had no part in the choice."
+
+
 def _optimality(facts: Certificate) -> str:
     if facts.proved:
         return f"{_BEST_OF.get(facts.optimum, 'The best rule of this size: proved')}."
@@ -417,12 +421,16 @@ def _optimality(facts: Certificate) -> str:
         chosen = f"Other samples choose the same facts in {facts.stability:.0%}"
         return chosen + (f"; others: {ties}." if ties else ".")
     if facts.optimum == "search":
-        return "That it is the best rule of this size is not proved: facts were added one by one."
+        return (
+            f"That it is the best rule of this size is not proved: facts were added one by one.{_OF_ITSELF}"
+        )
     if facts.lower_bound > 0:
         error = "a squared error" if facts.minimises == "fidelity" else "an error"
         return f"The best rule of this size has {error} at most {facts.gap:.1%} smaller."
-    why = facts.solver if facts.minimises == "fidelity" else "the search was cut short"
-    return f"That it is the best rule of this size is not proved ({why})."
+    if facts.minimises == "fidelity":
+        return f"That it is the best rule of this size is not proved ({facts.solver})."
+    why = "the search was cut short: time_limit= allows more"
+    return f"That it is the best rule of this size is not proved ({why}).{_OF_ITSELF}"
 
 
 @dataclass(frozen=True)

@@ -194,7 +194,9 @@ class SparseExplainer(Described):
         For "projection" and law "literal": "exact", "sampled" or "auto".
     gap, time_limit, threads
         For "branch_and_bound": the gap to stop at, seconds per row (60), and how many threads search
-        together. For "certain" ``time_limit`` is 10 seconds; what was proved until then holds.
+        together. For "certain" ``time_limit`` is 10 seconds; what was proved until then holds. For
+        "precision" and "class" it limits a row's search for the best facts, in the place of a number of
+        operations that take about a second.
     tolerance
         The former name of ``gap``, with a FutureWarning.
     rng, batch_size, retry
@@ -358,6 +360,7 @@ class SparseExplainer(Described):
             box=options.check_box(box, intercept, solver),
             objective=objective,
             threshold=0.0,
+            seconds=time_limit,
         )
         self._threshold, self._has_usual_threshold = threshold, threshold is None
         self._question: Question | None = None
