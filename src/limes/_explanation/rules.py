@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -210,18 +210,33 @@ class Certificate(Printable):
         return Card(title="Certificate", subtitle=self.rule, remarks=remarks)
 
 
+NO_WEIGHTS = (
+    "facts that hold for certain have no weights; print the explanation, or read its certificate, rule() and "
+    "to_frame(), or pass one of limes.TabularExplainer"
+)
+
+
 def is_certain(explanation: Any) -> bool:
-    """Whether an explanation has facts that hold for certain, and whose weights mean nothing."""
-    return any(one.minimises == "certain" for one in explanation.certificates)
+    """Whether an explanation has facts that hold for certain, and no weights."""
+    return are_certain(explanation.certificates)
+
+
+def are_certain(certificates: Any) -> bool:
+    """Whether certificates, or their fields as JSON holds them, are of facts that hold for certain."""
+    if not isinstance(certificates, Iterable):
+        return False
+    kinds = (
+        one.get("minimises") if isinstance(one, Mapping) else vars(one).get("minimises")
+        for one in certificates
+        if isinstance(one, Mapping | Certificate)
+    )
+    return "certain" in kinds
 
 
 def check_weights(explanation: Any, what: str) -> None:
     """Refuse facts that hold for certain where weights are shown."""
     if is_certain(explanation):
-        raise InputError(
-            f"{what}: facts that hold for certain have no weights; print the explanation, or pass one of "
-            "limes.TabularExplainer"
-        )
+        raise InputError(f"{what}: {NO_WEIGHTS}")
 
 
 # Share of the neighbours with the facts for which a rule that holds states how far the answer moves
