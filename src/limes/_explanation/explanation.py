@@ -232,7 +232,7 @@ class Explanation(Page):
 
         Where both were, the contributions; of facts that hold for certain, whether they are proved.
         """
-        if is_certain(self):
+        if self.certificates and is_certain(self):
             return np.array([one.proved for one in self.certificates])
         account = requested(self, "contributions")
         reading: Attributions = self.coefficients if account is None else self.contributions

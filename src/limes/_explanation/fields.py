@@ -69,7 +69,9 @@ _OPTIONAL = {*OF_SAMPLES, "shared_calls", "fidelity", "fidelity_errors"}
 
 def validated(stored: Mapping[str, Any]) -> dict[str, Any]:
     # earlier versions stored weights of facts that hold for certain
-    its = None if are_certain(stored["certificates"]) else stored["coefficients"]
+    rules = stored["certificates"]
+    is_empty = isinstance(rules, Sized) and not len(rules)
+    its = None if not is_empty and are_certain(rules) else stored["coefficients"]
     coefficients, shape = _coefficients(its)
     if shape is None:
         shape = _shape(stored)
