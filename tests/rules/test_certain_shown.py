@@ -15,6 +15,7 @@ from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
 import limes
 from internals import certain_at, letter_of
 from limes.exceptions import InputError
+from limes.scale import explain_frame
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +157,80 @@ def test_stored_facts_are_shown_as_before(facts):
     old = limes.Explanation.from_json(json.dumps(stored))
     assert "without it" not in str(old)
     assert all(fact in str(old) for fact in old.certificates[0].facts)
+
+
+def test_facts_have_no_weights(facts):
+    """Nobody asked for a surrogate: nothing of one is read, stored or listed."""
+    for read_weights in (
+        lambda: facts.coefficients,
+        lambda: facts.contributions,
+        lambda: facts.fidelity,
+        lambda: facts[0].reasons(),
+        lambda: facts.to_shap(),
+        lambda: facts.top(2),
+        lambda: facts[:, "age"],
+    ):
+        with pytest.raises(InputError, match="facts that hold for certain have no weights"):
+            read_weights()
+    stored = json.loads(facts.to_json())
+    for name in ("values", "standard_errors", "intercepts", "surrogate_predictions", "fidelity", "account"):
+        assert stored[name] is None
+    assert not {"meaning", "difference", "spread", "law", "solver", "intercept"} & {*facts.provenance}
+    assert facts.converged
+    assert facts.row_converged.tolist() == [True] * len(facts)
+    assert facts[1:3].row_converged.tolist() == [True, True]
+
+
+def test_weights_that_an_earlier_version_stored_are_dropped(facts):
+    stored = json.loads(facts.to_json())
+    shape = (len(facts), len(facts.feature_names))
+    numbers = {"values": np.ones(shape), "standard_errors": np.zeros(shape)}
+    numbers |= dict.fromkeys(("intercepts", "surrogate_predictions", "fidelity"), np.ones(len(facts)))
+    stored |= {name: its.tolist() for name, its in numbers.items()} | {"row_converged": [True] * len(facts)}
+    old = limes.Explanation.from_json(json.dumps(stored))
+    assert str(old) == str(facts)
+    with pytest.raises(InputError, match="have no weights"):
+        _ = old.coefficients
+
+
+def test_facts_are_not_proved_where_the_certificate_says_so(model, table):
+    literals = limes.Literals.fit(table, bins=2)
+    explainer = limes.SparseExplainer(model, literals=literals, objective="certain", fresh=20)
+    explanation = explainer(table.iloc[:20], progress=False)
+    proved = [certificate.proved for certificate in explanation.certificates]
+    assert explanation.row_converged.tolist() == proved
+    assert not explanation.converged
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_a_frame_has_a_line_for_each_fact(facts, table, backend):
+    if backend != "pandas":
+        pytest.importorskip(backend)
+    frame = facts.to_frame(backend)
+    lines = (frame if backend == "pandas" else frame.to_pandas()).to_dict("records")
+    wanted = [
+        (row, facts.ids[row], name, fact, answer)
+        for row, its in enumerate(facts.certificates)
+        for name, fact, answer in zip(its.columns, its.facts, its.counterexample_answers, strict=True)
+    ]
+    assert [
+        (its["row"], its["id"], its["feature"], its["condition"], its["without"]) for its in lines
+    ] == wanted
+    for its in lines:
+        assert float(its["data"]) == table[its["feature"]].iloc[its["row"]]
+        assert its["prediction"] == facts.predictions[its["row"]]
+        assert its["output"] == facts.output_names[0]
+        assert its["proved"]
+
+
+def test_a_long_table_has_rules_and_no_weights(model, table):
+    domain = limes.Domain.fit(table)
+    explainer = limes.SparseExplainer(model, domain=domain, objective="certain", fresh=20)
+    frame = explain_frame(explainer, table.iloc[:2], layout="wide")
+    assert frame["rule"].str.endswith("for certain").all()
+    weights = [name for name in frame if name.startswith(("value_", "se_"))]
+    assert len(weights) == 2 * table.shape[1]
+    assert frame[[*weights, "surrogate", "fidelity", "intercept"]].isna().all(axis=None)
 
 
 def test_what_draws_weights_refuses_facts_that_have_none(facts):

@@ -155,8 +155,50 @@ def test_a_search_that_is_cut_short_says_so():
     assert not certificate.proved
     assert certificate.lower_bound < certificate.objective
     assert certificate.optimum == "sample"
-    assert "not proved (the search was cut short)" in " ".join(str(certificate).split())
+    text = " ".join(str(certificate).split())
+    assert (
+        "not proved (the search was cut short: time_limit= allows more). Its bounds hold all the same" in text
+    )
     assert len(certificate.facts) == 7
+
+
+def test_a_time_limit_lets_the_search_of_a_row_end():
+    """Five of 40 facts."""
+    slopes = np.random.default_rng(0).normal(size=40) * np.exp(-np.arange(40.0) / 8.0)
+    options = {"k": 5, "objective": "precision", "spread": 0.5, "samples": 100, "rng": 0}
+
+    def certified(**more):
+        explainer = limes.SparseExplainer(lambda z: np.tanh(z @ slopes), **options, **more)
+        return explainer(np.ones((1, 40))).certificate
+
+    cut, whole = certified(time_limit=1e-9), certified(time_limit=600.0)
+    assert not cut.proved
+    assert cut.lower_bound < cut.objective
+    assert whole.proved
+    assert whole.lower_bound == whole.objective
+    assert whole.nodes > cut.nodes
+
+
+def test_the_bound_of_a_rule_whose_search_was_cut_short_covers():
+    """Six of 60 facts: fresh rows bound the rule that was chosen, whether or not another one is better."""
+    number, failures = repeats(200, 40), 0
+    for seed in range(number):
+        rng = np.random.default_rng(seed)
+        slopes, pairs = rng.normal(size=60) * np.exp(-np.arange(60.0) / 8.0), rng.integers(0, 60, (12, 2))
+        x = rng.choice([-1.0, 1.0], 60)
+
+        def model(z, slopes=slopes, pairs=pairs):
+            return np.tanh(0.4 * (z @ slopes) + 0.3 * (z[:, pairs[:, 0]] * z[:, pairs[:, 1]]).sum(axis=1))
+
+        options = {"spread": 0.5, "samples": 100, "fresh": 150, "scale": (-1.0, 1.0), "rng": seed}
+        explainer = limes.SparseExplainer(model, k=6, objective="precision", time_limit=1e-9, **options)
+        rule = explainer(x[None, :])
+        assert not rule.certificate.proved
+        flips = rng.random((4000, 60)) < 1.0 / (1.0 + np.exp(0.5))
+        flips[:, list(chosen(rule))] = False
+        moved = np.abs(model(np.where(flips, -x, x)) - model(x[None, :]))
+        failures += moved.mean() > rule.certificate.bounds["precision"]
+    assert failures <= 0.05 * number
 
 
 @pytest.mark.parametrize("spread", [0.0, 1.0])

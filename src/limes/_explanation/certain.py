@@ -10,11 +10,32 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from limes._explanation.rules import Certificate, certificate_sentences
+import numpy as np
+
+from limes._explanation.attribution import Coefficients
+from limes._explanation.rules import Certificate, certificate_sentences, is_certain
 from limes._explanation.wording import beside, cell, label_text, one_line
 
 # Columns without facts in which a counterexample differs, and that are named
 _NAMED = 3
+
+
+def coefficients_of(explanation: Any) -> Coefficients:
+    """The coefficients of any explanation; NaN of facts that hold for certain, which have none."""
+    if not is_certain(explanation):
+        its: Coefficients = explanation.coefficients
+        return its
+    of_rows, of_features = np.full(len(explanation), np.nan), np.full(explanation.data.shape, np.nan)
+    return Coefficients(
+        values=of_features,
+        standard_errors=of_features,
+        intercepts=of_rows,
+        surrogate_predictions=of_rows,
+        fidelity=of_rows,
+        fidelity_errors=np.zeros(of_rows.shape),
+        calls=explanation.calls,
+        row_converged=explanation.row_converged,
+    )
 
 
 @dataclass(frozen=True)

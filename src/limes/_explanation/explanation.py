@@ -33,7 +33,7 @@ from limes._explanation.fields import ARRAYS, TUPLES, entries_at, plain_data, pl
 from limes._explanation.fit import Fit, account_at, leading
 from limes._explanation.levels import coarse_level
 from limes._explanation.record import completed, largest_bars, record_of_warnings
-from limes._explanation.rules import Certificate
+from limes._explanation.rules import Certificate, check_weights, is_certain
 from limes._explanation.selection import (
     feature_names_of,
     is_single,
@@ -217,13 +217,6 @@ class Explanation(Page):
         reading: Attributions = getattr(self, leading(self))
         return reading
 
-    @property
-    def _computed_first(self) -> Attributions:
-        """The same, if it was asked for; else the other one."""
-        account = requested(self, "contributions")
-        reading: Attributions = self.coefficients if account is None else self.contributions
-        return reading
-
     def _warnings_of_coefficients(self) -> tuple[tuple[RowWarning, ...], ...]:
         """The record with all that is about coefficients, whether or not they were asked for."""
         if requested(self, "coefficients") is not None:
@@ -237,14 +230,18 @@ class Explanation(Page):
     def row_converged(self) -> Bools:
         """Whether each row is exact or accurate, as the reading has it that was asked for, (n,).
 
-        Where both were, the contributions.
+        Where both were, the contributions; of facts that hold for certain, whether they are proved.
         """
-        return self._computed_first.row_converged
+        if self.certificates and is_certain(self):
+            return np.array([one.proved for one in self.certificates])
+        account = requested(self, "contributions")
+        reading: Attributions = self.coefficients if account is None else self.contributions
+        return reading.row_converged
 
     @property
     def converged(self) -> bool:
         """Whether every row is exact, or its standard errors are small enough and to be trusted."""
-        return self._computed_first.converged
+        return bool(self.row_converged.all())
 
     @property
     def row_methods(self) -> tuple[str, ...]:
@@ -404,6 +401,8 @@ class Explanation(Page):
 
     def _at(self, rows: Ints, columns: Ints, outputs: Ints, *, drops_axis: bool = False) -> Self:
         """Return these positions of rows, features and outputs."""
+        if len(columns) < len(self.feature_names):
+            check_weights(self, "a selection of features")
         positions = {"n": rows, "d": columns, "k": outputs}
         stored = self._stored()
         several = self.predictions.ndim == 2
@@ -612,6 +611,8 @@ class Explanation(Page):
             missing), output, value, standard_error; of contributions alone, last, base and prediction, where
             base and values add up to the prediction; of coefficients prediction and fidelity (R²). Pairs
             have row, id, feature, other, output, value, standard_error, and add up to contributions.
+            Facts that hold for certain have a line each: row, id, feature, condition, data, output,
+            prediction, without (the answer to a row that shares all other facts, or NaN) and proved.
 
         Raises
         ------

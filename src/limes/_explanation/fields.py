@@ -26,7 +26,7 @@ from limes._explanation.attribution import (
     Contributions,
 )
 from limes._explanation.json import NOT_FINITE
-from limes._explanation.rules import Certificate
+from limes._explanation.rules import Certificate, are_certain
 from limes._warnings import RowWarning
 from limes.exceptions import InputError
 
@@ -68,7 +68,11 @@ _OPTIONAL = {*OF_SAMPLES, "shared_calls", "fidelity", "fidelity_errors"}
 
 
 def validated(stored: Mapping[str, Any]) -> dict[str, Any]:
-    coefficients, shape = _coefficients(stored["coefficients"])
+    # earlier versions stored weights of facts that hold for certain
+    rules = stored["certificates"]
+    is_empty = isinstance(rules, Sized) and not len(rules)
+    its = None if not is_empty and are_certain(rules) else stored["coefficients"]
+    coefficients, shape = _coefficients(its)
     if shape is None:
         shape = _shape(stored)
     arrays = _arrays(stored, ARRAYS, shape, "values" if coefficients else "the explanation")
@@ -243,7 +247,7 @@ def _coefficients(stored: Any) -> tuple[Coefficients | None, tuple[int, ...] | N
 
 def _shape(stored: Mapping[str, Any]) -> tuple[int, ...]:
     """The shape of values, of an explanation that has no coefficients."""
-    if stored["contributions"] is None:
+    if stored["contributions"] is None and not are_certain(stored["certificates"]):
         raise InputError("an explanation has coefficients or contributions; pass one of them, or both")
     predictions = _array("predictions", stored["predictions"]).shape
     return (*predictions[:1], len(_entries("feature_names", stored["feature_names"], None)), *predictions[1:])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -210,18 +210,33 @@ class Certificate(Printable):
         return Card(title="Certificate", subtitle=self.rule, remarks=remarks)
 
 
+NO_WEIGHTS = (
+    "facts that hold for certain have no weights; print the explanation, or read its certificate, rule() and "
+    "to_frame(), or pass one of limes.TabularExplainer"
+)
+
+
 def is_certain(explanation: Any) -> bool:
-    """Whether an explanation has facts that hold for certain, and whose weights mean nothing."""
-    return any(one.minimises == "certain" for one in explanation.certificates)
+    """Whether an explanation has facts that hold for certain, and no weights."""
+    return are_certain(explanation.certificates)
+
+
+def are_certain(certificates: Any) -> bool:
+    """Whether certificates, or their fields as JSON holds them, are of facts that hold for certain."""
+    if not isinstance(certificates, Iterable):
+        return False
+    kinds = (
+        one.get("minimises") if isinstance(one, Mapping) else vars(one).get("minimises")
+        for one in certificates
+        if isinstance(one, Mapping | Certificate)
+    )
+    return "certain" in kinds
 
 
 def check_weights(explanation: Any, what: str) -> None:
     """Refuse facts that hold for certain where weights are shown."""
     if is_certain(explanation):
-        raise InputError(
-            f"{what}: facts that hold for certain have no weights; print the explanation, or pass one of "
-            "limes.TabularExplainer"
-        )
+        raise InputError(f"{what}: {NO_WEIGHTS}")
 
 
 # Share of the neighbours with the facts for which a rule that holds states how far the answer moves
@@ -409,6 +424,10 @@ def _fewest(facts: Certificate) -> str:
     return f"That {count(facts.fewest or 0, 'fact')} could reach the error is not excluded."
 
 
+# A bound of a rule needs none of all rules: they are two statements
+_OF_ITSELF = " Its bounds hold all the same: they rest on fresh rows, which had no part in the choice."
+
+
 def _optimality(facts: Certificate) -> str:
     if facts.proved:
         return f"{_BEST_OF.get(facts.optimum, 'The best rule of this size: proved')}."
@@ -417,12 +436,16 @@ def _optimality(facts: Certificate) -> str:
         chosen = f"Other samples choose the same facts in {facts.stability:.0%}"
         return chosen + (f"; others: {ties}." if ties else ".")
     if facts.optimum == "search":
-        return "That it is the best rule of this size is not proved: facts were added one by one."
+        return (
+            f"That it is the best rule of this size is not proved: facts were added one by one.{_OF_ITSELF}"
+        )
     if facts.lower_bound > 0:
         error = "a squared error" if facts.minimises == "fidelity" else "an error"
         return f"The best rule of this size has {error} at most {facts.gap:.1%} smaller."
-    why = facts.solver if facts.minimises == "fidelity" else "the search was cut short"
-    return f"That it is the best rule of this size is not proved ({why})."
+    if facts.minimises == "fidelity":
+        return f"That it is the best rule of this size is not proved ({facts.solver})."
+    why = "the search was cut short: time_limit= allows more"
+    return f"That it is the best rule of this size is not proved ({why}).{_OF_ITSELF}"
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from limes._explanation.attribution import (
 from limes._explanation.certain import CertainView, certain_view
 from limes._explanation.differences import CHANGE, NO_SURROGATE, REFERENCE
 from limes._explanation.fit import account_at, additive_at, fidelity_at, leading, strongest_pairs
-from limes._explanation.rules import Certificate, certificate_sentences, is_certain
+from limes._explanation.rules import NO_WEIGHTS, Certificate, certificate_sentences, is_certain
 from limes._explanation.selection import by_size, name_positions, shown_of
 from limes._explanation.wording import (
     CONFIDENCE,
@@ -398,12 +398,16 @@ def view_row(
     explanation: Explanation, row: int, max_features: int, *, account: Contributions | None = None
 ) -> RowView:
     """View a row, by the ``account`` of its prediction if that is given, contributions (1, d, ...)."""
-    explanation = in_differences(explanation)
+    certain = certain_at(explanation, row)
+    explanation = explanation if certain else in_differences(explanation)
     certificate = explanation.certificates[row] if explanation.certificates else None
     return RowView(
         label=row_label(explanation, row),
         method=method_line(explanation, row) if account is None else account_line(explanation, account),
-        outputs=tuple(
+        # facts that hold for certain have no numbers
+        outputs=()
+        if certain
+        else tuple(
             _view_output(explanation, row, k, max_features, account)
             for k in _predicted_first(explanation, row)
         ),
@@ -411,7 +415,7 @@ def view_row(
         rule="" if certificate is None else headlined_rule(certificate),
         certificate=() if certificate is None else tuple(certificate_sentences(certificate)),
         account=account,
-        certain=certain_at(explanation, row),
+        certain=certain,
     )
 
 
@@ -425,6 +429,8 @@ def certain_at(explanation: Explanation, row: int) -> CertainView | None:
 
 def _record_at(explanation: Explanation, row: int, account: Contributions | None) -> tuple[RowWarning, ...]:
     """Warnings about what a view shows of a row: its contributions, or its coefficients."""
+    if is_certain(explanation):
+        return explanation.row_warnings[row]
     if account is None:
         # no other row's are completed
         record: tuple[RowWarning, ...] = explanation[row].coefficients.row_warnings[0]
@@ -855,6 +861,8 @@ def why_not_computed(explanation: Any, name: str) -> str:
         return NOT_OF_COVERS.format(name=name)
     if (why := explanation.provenance.get(NO_SURROGATE)) is not None:
         return f"there is no {name}: {why}"
+    if is_certain(explanation):
+        return f"{name}: {NO_WEIGHTS}"
     if explanation.certificates:
         return f"a rule has no {name}: use a TabularExplainer"
     if explanation.provenance.get("weights") == SHAPLEY:

@@ -349,6 +349,8 @@ class FactSets:
     def _minimal(self, units: Units) -> Units:
         """Drop one fact after the other, as long as the rest is proved to be sufficient."""
         for i in self._order:
+            if self._is_late():
+                break
             if self._check(units - {i}, _BOXES) == _Verdict.PROVED:
                 units = units - {i}
         return units

@@ -194,7 +194,9 @@ class SparseExplainer(Described):
         For "projection" and law "literal": "exact", "sampled" or "auto".
     gap, time_limit, threads
         For "branch_and_bound": the gap to stop at, seconds per row (60), and how many threads search
-        together. For "certain" ``time_limit`` is 10 seconds; what was proved until then holds.
+        together. For "certain" ``time_limit`` is 10 seconds; what was proved until then holds. For
+        "precision" and "class" it limits a row's search for the best facts, in the place of a number of
+        operations that take about a second.
     tolerance
         The former name of ``gap``, with a FutureWarning.
     rng, batch_size, retry
@@ -358,6 +360,7 @@ class SparseExplainer(Described):
             box=options.check_box(box, intercept, solver),
             objective=objective,
             threshold=0.0,
+            seconds=time_limit,
         )
         self._threshold, self._has_usual_threshold = threshold, threshold is None
         self._question: Question | None = None
@@ -391,18 +394,20 @@ class SparseExplainer(Described):
         )
         self._repetition: LRUCache[None, float] = LRUCache(1)
         self._bound = self._reader.bind() if method == "exact" else None
-        self._provenance = {
-            "meaning": _DIFFERENCE if self._counts_facts else _MEANING,
-            **({"difference": 2} if self._counts_facts else {}),
-            "limes": __version__,
-            "model": type(model).__name__,
-            "answer": self._output.method or "call",
+        of_weights = {
+            **({"meaning": _DIFFERENCE, "difference": 2} if self._counts_facts else {"meaning": _MEANING}),
             "neighbourhood": self._rows.label,
             "law": law,
             **({} if law in TABLE_DRAWS else {"spread": self._spread}),
-            **({} if is_certain else {"k": _LITERALS if k is None else k}),
+            "k": _LITERALS if k is None else k,
             "intercept": intercept,
             "solver": solver,
+        }
+        self._provenance = {
+            "limes": __version__,
+            "model": type(model).__name__,
+            "answer": self._output.method or "call",
+            **({} if is_certain else of_weights),
             "objective": objective,
             "seed": self._config.seed,
         }
@@ -799,33 +804,30 @@ class SparseExplainer(Described):
         ]
         calls = np.array([rule.calls for rule in rules])
         calls[0] += 0 if model.method == "exact" or None in self._repetition else CHECK_CALLS
-        fixed = fixed_warnings(self._rows.remark, self._spread_of_answers(model, rows.shape[1]))
         predictions = np.array([rule.target for rule in rules])
         scores = self._scores_of(predictions)
-        fixed += scores
+        fixed = fixed_warnings(self._rows.remark, self._spread_of_answers(model, rows.shape[1])) + scores
         refusals = {i: rule.refusal for i, rule in enumerate(rules) if rule.refusal}
         is_share = self._output.method == "predict_proba" and not scores
+        surrogate = {
+            "values": values,
+            "standard_errors": errors,
+            "intercepts": intercepts,
+            "surrogate_predictions": intercepts + (values * at_rows).sum(axis=1),
+            "fidelity": np.array([rule.r2 for rule in rules]),
+            "controls": tuple("none" if rule.refusal else "" for rule in rules) if refusals else None,
+            "row_converged": np.array([rule.meets and rule.is_accurate for rule in rules]),
+        }
         return from_fields(
-            values=values,
-            standard_errors=errors,
-            intercepts=intercepts,
+            **(surrogate if self._question is None else {}),  # facts that hold for certain have no weights
             predictions=predictions,
-            surrogate_predictions=intercepts + (values * at_rows).sum(axis=1),
-            fidelity=np.array([rule.r2 for rule in rules]),
             feature_names=feature_names,
             output_names=(output,),
             conditions=tuple(its.conditions for its in facts),
             data=self._rows.originals(rows),
             method="sampled" if refusals else model.method,
             reason=reason_of(refusals, len(rows)) or model.reason,
-            controls=tuple("none" if rule.refusal else "" for rule in rules) if refusals else None,
             calls=calls,
-            row_converged=np.array(
-                [
-                    rule.meets and rule.is_accurate and (its is None or bool(its.fields["proved"]))
-                    for rule, its in results
-                ]
-            ),
             row_warnings=tuple(
                 fixed + rule_warnings(rule) + (() if its is None else its.warnings) for rule, its in results
             ),

@@ -16,6 +16,7 @@ Quinlan, "Learning logical definitions from relations", 1990 (the gain).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ from limes._rules.bounds import Searched
 from limes._rules.cells import Cells, ColumnCells, Masks, holds
 from limes._rules.certain import Goal, RowDomain
 from limes._rules.contrast import Target, verdict
+from limes._rules.domain import Values
 from limes._rules.model import Ask
 from limes._rules.precision import share_bound
 from limes._rules.sufficient import Finders
@@ -227,7 +229,8 @@ class CertainProof:
         if inside.size:
             return self.answered.rows[inside]
         is_open = False
-        for goal in self._over(masks):
+        values = self.cells.values(masks)
+        for goal in self._over(values, values):
             kept = np.zeros(len(masks), dtype=np.bool_)
             # columns that are judged one by one need no descent
             begin = iter(()) if self._is_by_column else self._starts()
@@ -252,8 +255,7 @@ class CertainProof:
             rises = self._rises(examples[0], at, seed, cuts)
         else:
             cuts = _few_of(cuts)
-            before = self._low(masks)
-            rises = np.array([self._low(cut.of(masks)) - before for cut in cuts])
+            rises = self._rises_of_bound(masks, cuts)
         if not cuts:
             return None
         kept = np.maximum(1.0, [cut.wanted for cut in cuts])
@@ -277,17 +279,35 @@ class CertainProof:
         sign = goal.target.sign if goal.crossing is None else goal.crossing.sign
         return np.asarray(sign * (values[1:] - values[0]))
 
-    def _low(self, masks: Masks) -> float:
-        kept = np.zeros(len(masks), dtype=np.bool_)
-        return min(
-            (goal.finder.low(kept) - goal.limit for goal in self._over(masks) if goal.crossing is not None),
-            default=0.0,
-        )
+    def _rises_of_bound(self, masks: Masks, cuts: Sequence[Cut]) -> Floats:
+        """Return by how much the bound over a box rises in each of its parts."""
+        values, lows = self.cells.values(masks), np.empty(len(cuts))
 
-    def _over(self, masks: Masks) -> Iterator[Goal]:
-        """Yield the goals over a box."""
-        values = self.cells.values(masks)
-        of_row = RowDomain(self.cells.domain, self.row, values, values, ())
+        def low(goals: Sequence[Goal], columns: Sequence[int]) -> float:
+            kept = np.isin(np.arange(len(masks)), columns)
+            bounds = [goal.finder.low(kept) - goal.limit for goal in goals if goal.crossing is not None]
+            return min(bounds, default=0.0)
+
+        # one search has a part of each column for its facts, of which one at a time is kept
+        layers, seen = list[list[int]](), Counter[int]()
+        for i, cut in enumerate(cuts):
+            place = seen[cut.column]
+            seen[cut.column] += 1
+            if place == len(layers):
+                layers.append([])
+            layers[place].append(i)
+        for layer in layers:
+            facts = list(values)
+            for i in layer:
+                facts[cuts[i].column] = self.cells.columns[cuts[i].column].within(cuts[i].mask)
+            goals = [*self._over(values, tuple(facts))]
+            for i in layer:
+                lows[i] = low(goals, [cuts[i].column])
+        return lows - low([*self._over(values, values)], [])
+
+    def _over(self, free: tuple[Values, ...], facts: tuple[Values, ...]) -> Iterator[Goal]:
+        """Yield the goals over a box, in which kept columns have the values of their facts."""
+        of_row = RowDomain(self.cells.domain, self.row, free, facts, ())
         for goal in self._goals:
             goal_over = copy(goal)  # what it seeks stays: only where it looks is new
             goal_over.of_row, goal_over.low = of_row, {}

@@ -180,6 +180,11 @@ class LeafTable:
         self.starts = np.cumsum(sizes + 1) - (sizes + 1)
         self.width = int((sizes + 1).sum())
         self.cut_of = np.repeat(np.arange(self.cut.size), sizes + 1)
+        # the runs that are shorter than their column, leaf by leaf: a leaf bounds few of many columns
+        of_leaf, run = np.nonzero((self.first > 0) | (self.last < sizes))
+        self._runs = np.searchsorted(of_leaf, np.arange(self.value.size + 1))
+        self._run_begins = self.first[of_leaf, run] + self.starts[run]
+        self._run_ends = self.last[of_leaf, run] + self.starts[run]
         self.set_of = np.repeat(np.arange(self.set.size), [columns[j].size for j in self.set])
         self.set_starts = np.array(
             [int(np.argmax(self.set_of == s)) for s in range(self.set.size)], dtype=np.int64
@@ -196,6 +201,19 @@ class LeafTable:
         reached = (self.first < self.last).all(axis=1) & (self.bits != 0).all(axis=1)
         for name in ("tree", "value", "first", "last", "members", "bits"):
             setattr(self, name, getattr(self, name)[reached])
+
+    def beside(self, leaves: Ints, weight: Floats) -> tuple[Floats, Floats]:
+        """Return the weight of leaves wholly before each cell of the cut columns, and wholly at or behind."""
+        sizes = self._runs[leaves + 1] - self._runs[leaves]
+        skipped = np.cumsum(sizes) - sizes
+        runs = np.arange(sizes.sum()) + np.repeat(self._runs[leaves] - skipped, sizes)
+        each = np.repeat(weight, sizes)
+        ends, begins = (
+            np.append(0.0, np.cumsum(np.bincount(its[runs], each, self.width)))
+            for its in (self._run_ends, self._run_begins)
+        )
+        next_column = np.append(self.starts[1:], self.width)
+        return ends[1:] - ends[self.starts][self.cut_of], begins[next_column][self.cut_of] - begins[:-1]
 
     def region(self, values: Sequence[Values]) -> Region:
         runs, bits = list[tuple[int, int]](), list[np.uint64]()
@@ -483,17 +501,22 @@ class LeafSearch:
                 cut += 1
                 parts = self._halves(node)
             for part in parts:
-                inside = node.leaves[self._reaches(node.leaves, part)]
+                inside = self._reaching(node.leaves, node.region, part)
                 child = self._node(part, inside, node.base) if node.leaves.size else node
                 bound = max(child.low, low)  # roundings of sums must not lower a bound
                 if bound < limit:
                     heappush(pending, (bound, next(number), child))
         return LeastRow(None, True, np.inf, cut)
 
-    def _reaches(self, leaves: Ints, part: Region) -> Bools:
+    def _reaching(self, leaves: Ints, region: Region, part: Region) -> Ints:
+        """Return which leaves of a box reach a part of it; only columns that it cuts tell them apart."""
         table = self._table
-        runs = ((table.first[leaves] < part.last) & (table.last[leaves] > part.first)).all(axis=1)
-        return np.asarray(runs & ((table.bits[leaves] & part.bits) != 0).all(axis=1))
+        for at in np.flatnonzero((part.first > region.first) | (part.last < region.last)).tolist():
+            reached = table.first[leaves, at] < part.last[at]
+            leaves = leaves[reached & (table.last[leaves, at] > part.first[at])]
+        for at in np.flatnonzero(part.bits != region.bits).tolist():
+            leaves = leaves[(table.bits[leaves, at] & part.bits[at]) != 0]
+        return leaves
 
     def _common(self, node: _Node) -> Region | None:
         """Return the cells that the least leaves of all trees share in a box; None without any."""
@@ -528,14 +551,7 @@ class LeafSearch:
         weight = node.stakes if node.stakes.any() else np.ones(node.best.size)
         score, cut = 0.0, -1
         if table.cut.size:
-            first, last = table.first[node.best], table.last[node.best]
-            each, total = np.repeat(weight, table.cut.size), float(weight.sum())
-            passed = table.cut_of * total  # of the columns before
-            ends = np.cumsum(np.bincount((last + table.starts).ravel(), each, table.width))
-            begins = np.cumsum(np.bincount((first + table.starts).ravel(), each, table.width))
-            # wholly before a cell, and wholly at or behind it
-            before, behind = ends - passed, total + passed - np.append(0.0, begins[:-1])
-            both = np.minimum(before, behind)
+            both = np.minimum(*table.beside(node.best, weight))
             cut = int(np.argmax(both))
             score = float(both[cut])
         best: tuple[Region, Region] | None = None
@@ -544,11 +560,17 @@ class LeafSearch:
             smaller = its != region.bits[s]
             if weight[smaller].sum() <= 2.0 * score:  # each side has a part of it
                 continue
-            for part in np.unique(its[smaller]):
-                inside, outside = weight[(its & ~part) == 0].sum(), weight[(its & part) == 0].sum()
-                if min(inside, outside) > score:
-                    score = float(min(inside, outside))
-                    best = _with_bits(region, s, part), _with_bits(region, s, region.bits[s] & ~part)
+            parts, kinds = np.unique(its[smaller], return_inverse=True)
+            of_part = np.bincount(kinds, weight[smaller])
+            # the weight wholly inside a part, and wholly outside
+            inside = np.where(parts & ~parts[:, None], 0.0, of_part).sum(axis=1)
+            outside = np.where(parts & parts[:, None], 0.0, of_part).sum(axis=1)
+            both = np.minimum(inside, outside)
+            at = int(np.argmax(both))
+            if both[at] > score:
+                score = float(both[at])
+                part = parts[at]
+                best = _with_bits(region, s, part), _with_bits(region, s, region.bits[s] & ~part)
         if best is not None:
             return best
         if score > _NO_WEIGHT * float(weight.sum()):

@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
+from time import perf_counter
 from typing import TypeAlias
 
 import numpy as np
@@ -284,7 +285,9 @@ class FactSearch:
         self._order = candidates[np.argsort(excess @ rows.holds[:, candidates], kind="stable")]
         self._holds = rows.holds[:, self._order].astype(np.float64)
 
-    def best(self, k: int, *, work: float = _MOST_WORK) -> SearchResult:
+    def best(
+        self, k: int, *, work: float = _MOST_WORK, is_late: Callable[[], bool] = lambda: False
+    ) -> SearchResult:
         """Search all sets of at most k facts; ``work`` limits the operations."""
         if k == 0:
             return SearchResult(((self._listed[()], ()),), self._listed[()], 0)
@@ -296,7 +299,7 @@ class FactSearch:
             rows = np.flatnonzero(self._with(places))
             joining = self._order.size - (places[-1] + 1 if places else 0)
             spent += _NODE + (3.0 if k - len(places) > 2 else 1.0) * rows.size * joining**2
-            if spent > work:
+            if spent > work or is_late():
                 break
             heappop(pending)
             nodes += 1
@@ -403,7 +406,8 @@ class FactSample:
     """Rows around one row by which facts are chosen: all rows, or rows of the law and of the best sets.
 
     ``losses`` takes flips (m, d) and returns the rows' losses (m,). ``first`` are rows of the law with their
-    losses; without them all 2^d rows are the sample.
+    losses; without them all 2^d rows are the sample. ``seconds`` limit the last search, in the place of its
+    operations.
     """
 
     def __init__(
@@ -414,8 +418,10 @@ class FactSample:
         *,
         first: tuple[Bools, Floats] | None,
         rng: np.random.Generator,
+        seconds: float | None = None,
     ) -> None:
         self._near, self._losses, self._candidates, self._rng = near, losses, candidates, rng
+        self._until = None if seconds is None else perf_counter() + seconds
         self.is_complete = first is None
         if first is None:
             flips = _subsets(near.law.size)
@@ -458,15 +464,18 @@ class FactSample:
                 self._draw(facts, -(-number // len(sets)))
             searched = self._search(k, _QUICK)
         is_last = searched.proved or searched.best[0][0] > enough
-        return searched if is_last else self._search(k, _MOST_WORK)
+        return searched if is_last else self._search(k, _MOST_WORK if self._until is None else np.inf)
 
     def _search(self, k: int, work: float) -> SearchResult:
-        searched = FactSearch(self.rows, self._candidates).best(k, work=work)
+        searched = FactSearch(self.rows, self._candidates).best(k, work=work, is_late=self._is_late)
         for size in range(1, k if searched.best[0][0] == 0.0 else 0):  # of facts without an error, the fewest
             fewer = FactSearch(self.rows, self._candidates).best(size, work=_QUICK)
             if fewer.best[0][0] == 0.0:
                 return fewer
         return searched
+
+    def _is_late(self) -> bool:
+        return self._until is not None and perf_counter() > self._until
 
     def _draw(self, facts: Facts, number: int) -> None:
         law = self._near.law

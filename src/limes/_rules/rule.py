@@ -87,6 +87,8 @@ class SparseConfig:
     # "certain" (no change at all)
     objective: str = "fidelity"
     threshold: float = 0.0  # between classes
+    # seconds of the search for facts that hold; None limits its operations
+    seconds: float | None = None
 
     @property
     def is_to_hold(self) -> bool:
@@ -580,16 +582,19 @@ def _fact_sample(
     def losses(flips: Bools) -> Floats:
         return losses_of(answer(near.rows(flips, rng)))
 
+    def sample(first: tuple[Bools, Floats] | None) -> FactSample:
+        return FactSample(near, losses, problem.candidates, first=first, rng=rng, seconds=config.seconds)
+
     few = size <= np.log2(MOST_SAMPLES * config.samples) or (is_read and size <= EXACT_LITERALS)
     if near.decided_by_flips and few:
-        return FactSample(near, losses, problem.candidates, first=None, rng=rng)
+        return sample(None)
     if isinstance(near, ColumnDraws) and config.sizes[-1] > _PROVABLE:
         return _added_facts(problem, near, lambda x: losses_of(answer(x)), rng)
     first = problem.seen.flips, losses_of(problem.seen.values)
     if problem.exact is not None:  # the rows seen are the fresh ones
         flips = near.law.flips(rng, config.samples)
         first = flips, losses(flips)
-    return FactSample(near, losses, problem.candidates, first=first, rng=rng)
+    return sample(first)
 
 
 def _added_facts(

@@ -13,6 +13,7 @@ import numpy as np
 from limes._arrays import ROUNDING, is_wide
 from limes._checks import check_choice, did_you_mean, is_count, require
 from limes._explanation.explanation import READINGS
+from limes._explanation.rules import check_weights, is_certain
 from limes._explanation.selection import by_feature, single_row
 from limes._explanation.view import (
     Line,
@@ -46,6 +47,8 @@ def to_frame(explanation: Explanation, backend: Any, of: str) -> Any:
     check_choice("of", of, FRAMES)
     if of == "pairs":
         return _frame_of_pairs(explanation, backend)
+    if is_certain(explanation):
+        return _frame_of_facts(explanation, backend)
     reading = getattr(explanation, of)
     columns = {"value": reading.values, "standard_error": reading.standard_errors}
     if of == "contributions":
@@ -86,6 +89,40 @@ def _frame_of_pairs(explanation: Explanation, backend: Any) -> Any:
         "feature": (names, features),
         "other": (names, others),
         "output": (explanation.output_names, outputs),
+    }
+    return _with_categories(frame.to_native(), backend, repeated)
+
+
+def _frame_of_facts(explanation: Explanation, backend: Any) -> Any:
+    """A line a row and fact that holds for certain, with the answer to a row that has all others."""
+    nw, ids, lines = _frames(backend), explanation.ids, list[tuple[Any, ...]]()
+    for row, its in enumerate(explanation.certificates):
+        without = {
+            name: answer
+            for names, answer in zip(its.counterexample_facts, its.counterexample_answers, strict=True)
+            for name in names
+        }
+        label, prediction = ids[row], float(explanation.predictions[row])
+        for name, fact in zip(its.columns, its.facts, strict=True):
+            value = explanation.data[row, explanation.feature_names.index(name)]
+            text = None if value is None else _encodable(str(value))
+            line = (row, label, name, fact, text, explanation.output_names[0], prediction)
+            lines.append((*line, without.get(name, np.nan), its.proved))
+    whole = all(type(label) is int for label in ids)
+    if not whole:
+        lines = [(row, _encodable(str(label)), *rest) for row, label, *rest in lines]
+    schema = {
+        "row": nw.Int64(),
+        "id": nw.Int64() if whole else nw.String(),
+        **dict.fromkeys(("feature", "condition", "data", "output"), nw.String()),
+        **dict.fromkeys(("prediction", "without"), nw.Float64()),
+        "proved": nw.Boolean(),
+    }
+    cells = [list(column) for column in zip(*lines, strict=True)] or [[] for _ in schema]
+    frame = nw.from_dict(dict(zip(schema, cells, strict=True)), schema, backend=backend)
+    repeated = {
+        name: _numbered(_encodable(text) or "" for text in cells[place])
+        for place, name in ((2, "feature"), (3, "condition"), (5, "output"))
     }
     return _with_categories(frame.to_native(), backend, repeated)
 
@@ -196,6 +233,7 @@ def _encodable(text: str | None) -> str | None:
 
 
 def to_shap(explanation: Explanation, of: str, base: str | None, *, interactions: bool) -> Any:
+    check_weights(explanation, "to_shap")
     shap = require("shap", "to_shap()")
     check_choice("of", of, READINGS)
     if interactions and (of != "contributions" or base is not None):
@@ -301,6 +339,7 @@ def reasons(
     """Sentences about a row; contributions are written as in its account, which adds up."""
     if not is_count(k):
         raise InputError(f"reasons(k={k!r}): k is the number of reasons; pass 1 or more")
+    check_weights(explanation, "reasons")
     check_choice("sign", sign, tuple(_SIGNS))
     if scale is None:
         is_share = of == "contributions" and is_probability(explanation)

@@ -228,6 +228,8 @@ def _row(
     explanation: Explanation, row: int, account: Contributions | None, features: int, of: str
 ) -> dict[str, Any]:
     view, first = view_row(explanation, row, features, account=account), main_output(explanation, row)
+    if view.certain is not None:
+        return {"view": view, "summary": view.certain.answer, "outputs": [], "lime": None}
     largest = next(output for output in view.outputs if output.position == first)
     named = "" if len(view.outputs) == 1 else f" ({largest.title})"
     fit = f", R² {largest.r2}" if largest.r2 and largest.base is None else ""
@@ -237,7 +239,7 @@ def _row(
     summary = f"prediction {number(largest.prediction)}{named}{fit}{reason}"
     return {
         "view": view,
-        "summary": summary if view.certain is None else view.certain.answer,
+        "summary": summary,
         "outputs": _outputs(explanation, row, view, first),
         # LIME's coefficients, which are folded beside contributions
         "lime": lime

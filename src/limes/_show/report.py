@@ -40,7 +40,8 @@ from limes._diagnostics.bandwidth import placed_grid
 from limes._diagnostics.context import ExactSource
 from limes._diagnostics.diagnosis import Diagnosis, diagnose
 from limes._explanation import Explanation
-from limes._explanation.attribution import requested
+from limes._explanation.attribution import Coefficients, requested
+from limes._explanation.certain import coefficients_of
 from limes._explanation.fit import account_at, leading, pairs_at
 from limes._explanation.parts import sentences_of_parts
 from limes._explanation.rules import certificate_sentences, is_certain
@@ -257,7 +258,7 @@ class _Content:
             "account": None if account is None else self._account(outputs, account),
             "warnings": self._warnings(e.row_warnings if account is None else e.contributions.row_warnings),
             "lime": self._has_lime,
-            "limeWarnings": self._warnings(e.coefficients.row_warnings if self._has_lime else [()] * len(e)),
+            "limeWarnings": self._warnings(self._lime_warnings),
             "conditions": [self.packer.coded(column, one_line) for column in zip(*e.conditions, strict=True)],
             "data": [self._column(j) for j in range(len(e.feature_names))],
             "effects": self._effects(outputs, few if effects is None else effects, limited=effects is None)
@@ -278,24 +279,20 @@ class _Content:
         return {"texts": [row_label(self.explanation, i) for i in range(len(ids))]}
 
     def _numbers(self, outputs: list[int]) -> dict[str, Any]:
-        e = self.explanation
-        if not self._has_lime and self._computed is not None:
-            e = in_their_place(e, self._computed)
+        e, its = self.explanation, self._coefficients
 
         def rows_last(array: Any) -> Any:
             chosen = with_outputs(array, e)[..., outputs]
             return self.packer.numbers(np.moveaxis(chosen, (0, -1), (-1, 0)))
 
         return {
-            "values": rows_last(e.coefficients.values),
-            "errors": rows_last(e.coefficients.standard_errors)
-            if e.coefficients.standard_errors.any()
-            else None,
-            "intercepts": rows_last(e.coefficients.intercepts),
+            "values": rows_last(its.values),
+            "errors": rows_last(its.standard_errors) if np.nan_to_num(its.standard_errors).any() else None,
+            "intercepts": rows_last(its.intercepts),
             "predictions": rows_last(e.predictions),
-            "surrogates": rows_last(e.coefficients.surrogate_predictions),
-            "fidelity": rows_last(e.fidelity),
-            "fidelityErrors": rows_last(e.fidelity_errors) if e.fidelity_errors.any() else None,
+            "surrogates": rows_last(its.surrogate_predictions),
+            "fidelity": rows_last(its.fidelity),
+            "fidelityErrors": rows_last(its.fidelity_errors) if its.fidelity_errors.any() else None,
         }
 
     @cached_property
@@ -312,6 +309,21 @@ class _Content:
     def _has_lime(self) -> bool:
         """Whether coefficients were asked for: the page shows no others."""
         return self._computed is None or requested(self.explanation, "coefficients") is not None
+
+    @property
+    def _lime_warnings(self) -> Sequence[Sequence[RowWarning]]:
+        e = self.explanation
+        if is_certain(e):
+            return e.row_warnings
+        return e.coefficients.row_warnings if self._has_lime else [()] * len(e)
+
+    @cached_property
+    def _coefficients(self) -> Coefficients:
+        """The numbers of features; NaN of facts that hold for certain, which have none."""
+        e = self.explanation
+        if not self._has_lime and self._computed is not None:
+            e = in_their_place(e, self._computed)
+        return coefficients_of(e)
 
     def _warnings(self, rows: Sequence[Sequence[RowWarning]]) -> Any:
         return self.packer.coded_lists([warnings_of(self.explanation, record) for record in rows])
@@ -365,7 +377,8 @@ class _Content:
     def _remarks(self, outputs: list[int]) -> dict[str, Any]:
         e = self.explanation
         fidelity, errors = (
-            with_outputs(array, e)[:, outputs].T.ravel().tolist() for array in (e.fidelity, e.fidelity_errors)
+            with_outputs(array, e)[:, outputs].T.ravel().tolist()
+            for array in (self._coefficients.fidelity, self._coefficients.fidelity_errors)
         )
         return self.packer.coded(fit_remark(r2, error) for r2, error in zip(fidelity, errors, strict=True))
 

@@ -204,14 +204,14 @@ def table(explanation: Explanation, width: int, of: str = "") -> Group:
     if not of and leading(explanation) == "contributions":
         account = account_at(explanation, [0])
     view = view_row(explanation, 0, len(explanation.feature_names), account=account)
-    columns = _fitting([_Column(output) for output in view.outputs], width, main_output(explanation, 0))
-    shown = [column.output for column in columns]
     if view.certain is not None:
         return Group(
             *_certain_header(explanation, view),
             _certain(view.certain, width),
-            *_remarks(explanation, view, shown),
+            *_remarks(explanation, view, []),
         )
+    columns = _fitting([_Column(output) for output in view.outputs], width, main_output(explanation, 0))
+    shown = [column.output for column in columns]
     if len(columns) > 1:
         body = _several(columns, width)
     else:
@@ -222,7 +222,7 @@ def table(explanation: Explanation, width: int, of: str = "") -> Group:
 def _certain_header(explanation: Explanation, view: RowView) -> Iterator[Text]:
     assert view.certain is not None  # noqa: S101 - of facts that hold for certain
     named = row_label(explanation, 0) if len(explanation) > 1 or explanation.ids != (0,) else ""
-    head, title = f"{shorten(named, 44)}, " if named else "", view.outputs[0].title
+    head, title = f"{shorten(named, 44)}, " if named else "", output_title(explanation, 0)
     is_named = title == "prediction"
     yield Text(f"{head}{'' if is_named else f'{title}: '}{view.certain.answer}", style="bold")
     yield Text(view.rule, style="bold")

@@ -21,6 +21,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._checks import SHOWN, check_choice, did_you_mean, listed
+from limes._explanation.certain import coefficients_of
 from limes._explanation.drawing import Described
 from limes._explanation.fit import additive_at
 from limes._explanation.view import with_outputs
@@ -396,10 +397,10 @@ class _Lines(NamedTuple):
 def _explained_lines(pieces: Sequence[tuple[Ints, _Explained]], layout: str, *, fit: bool) -> _Lines:
     """The lines of rows, by their positions (n,) in the frame."""
     explanations = [piece.explanation for _, piece in pieces]
-    first = explanations[0]
+    first, readings = explanations[0], [(coefficients_of(each), each) for each in explanations]
 
     def joined(name: str) -> Floats:
-        return np.concatenate([with_outputs(getattr(each.coefficients, name), each) for each in explanations])
+        return np.concatenate([with_outputs(getattr(its, name), each) for its, each in readings])
 
     accounts = {
         name: np.concatenate([getattr(piece, name) for _, piece in pieces])
