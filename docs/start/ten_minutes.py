@@ -88,8 +88,9 @@ for reason in explanation.reasons(3):
 # Which class
 # -----------
 #
-# Of a classifier with two classes limes explains the probability of the second of ``model.classes_``; the header names it. Of several
-# classes all are explained, and the predicted one is shown first. ``output=`` chooses another, by its label.
+# Of a classifier with two classes limes shows the probability of the second of ``model.classes_``; the header names it. Of several
+# classes all are explained, and the predicted one is shown first. ``output=`` chooses another, by its label. Arrays such as
+# ``explanation.contributions.values`` have an axis for the classes, (n, d, k), and with ``output=`` none, (n, d).
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 

@@ -63,8 +63,11 @@ class WideColumns(Sequence[ColumnTerm]):
     def __init__(self, terms: Sequence[ColumnTerm], parts: _Parts, reach: float) -> None:
         self._terms, self._parts, self._reach = terms, parts, reach
         counts = [_law(term).cells.count for term in terms]
-        self._start = np.cumsum([0, *counts])
+        self._start = np.cumsum([0, *counts])  # of cells
         self._column = np.repeat(np.arange(len(terms)), counts)
+        laws = [term.column.size for term in terms]  # type: ignore[union-attr]
+        # those of rows with the cells of all, or fewer
+        self._first_law, self._column_of_law = np.cumsum([0, *laws]), np.repeat(np.arange(len(terms)), laws)
         self._ends = np.array([[term.lower[0], term.upper[0]] for term in terms])
         self._lines = _Lines.of(terms)
         self._points = _single_points(terms)
@@ -116,19 +119,19 @@ class WideColumns(Sequence[ColumnTerm]):
         [group] = groups
         offsets = self._offsets(group)
         means, contrasts = self._functionals(self._cells(group, offsets, lines))
-        derived = derive(means, contrasts[:, None], offsets[self._column])
-        lines_of = [_lines_of(derived, slice(*ends)) for ends in pairwise(self._start.tolist())]
+        derived = derive(means, contrasts[:, None], offsets[self._column_of_law])
+        lines_of = [_lines_of(derived, slice(*ends)) for ends in pairwise(self._first_law.tolist())]
         places = [term.place for term in self._terms]
         return [ColumnTables(*each) for each in zip(places, offsets, lines_of, strict=True)]
 
     def means(self, group: NodeGroup) -> tuple[Complexes, Ints, Floats]:
-        """Means of e^{zf - offset} under all laws (C, N), each column's first law, and offsets (F, N)."""
+        """Means of e^{zf - offset} under all laws (L, N), each column's first law, and offsets (F, N)."""
         offsets = self._offsets(group)
         cells = self._cells(group, offsets, None)
-        means = np.empty(cells.shape, cells.dtype)
+        means = np.empty((self._first_law[-1], cells.shape[1]), cells.dtype)
         for mixture in self._mixtures:
-            means[mixture.laws] = mixture.means(cells[mixture.laws])
-        return means, self._start[:-1], offsets
+            means[mixture.laws] = mixture.means(cells[mixture.cells])
+        return means, self._first_law[:-1], offsets
 
     def _offsets(self, group: NodeGroup) -> Floats:
         """The largest Re z f of each column, (F, N)."""
@@ -162,14 +165,21 @@ class WideColumns(Sequence[ColumnTerm]):
             shared = columns[j].law_of_all_cells is not None
             alike.setdefault(size if shared else (j,), []).append(j)
         each = alike.values()
-        return [_Mixture.of([columns[j] for j in members], self._start[members]) for members in each]
+        ends = self._start, self._first_law
+        return [
+            _Mixture.of(
+                [columns[j] for j in members],
+                *(np.stack([np.arange(its[j], its[j + 1]) for j in members]) for its in ends),
+            )
+            for members in each
+        ]
 
     def _functionals(self, cells: Complexes) -> tuple[Complexes, Complexes]:
-        """Means and contrasts under the law of each cell, (C, N), from the numbers of the cells."""
-        means, contrasts = np.empty(cells.shape, cells.dtype), np.empty(cells.shape, cells.dtype)
+        """Means and contrasts under all laws, (L, N), from the numbers of the cells (C, N)."""
+        means, contrasts = np.empty((2, self._first_law[-1], cells.shape[1]), cells.dtype)
         for mixture in self._mixtures:
             laws = mixture.laws
-            means[laws], contrasts[laws] = mixture.functionals(cells[laws])
+            means[laws], contrasts[laws] = mixture.functionals(cells[mixture.cells])
         return means, contrasts
 
     def values(self, columns: Sequence[KeptColumn]) -> Floats:
@@ -186,27 +196,27 @@ class WideColumns(Sequence[ColumnTerm]):
 
 
 class _Mixture(NamedTuple):
-    """Columns of equally many cells, (columns, V) laws of each; or one column that mixes its cells itself."""
+    """Columns of equally many cells, each with its law; or one column that mixes its cells itself."""
 
-    laws: Ints  # positions among those of all columns
+    cells: Ints  # positions among those of all columns, (columns, cells)
+    laws: Ints  # (columns, V)
     alone: IndicatorColumn | None
     elsewhere: Floats  # (columns, V, V), the law of the cell given that it is another
     inclusion: Floats  # (columns, V, 1)
     exclusion: Floats
 
     @classmethod
-    def of(cls, columns: Sequence[IndicatorColumn], start: Ints) -> _Mixture:
-        """Return what these columns share, whose laws begin at ``start``."""
-        laws = start[:, None] + np.arange(columns[0].size)
+    def of(cls, columns: Sequence[IndicatorColumn], cells: Ints, laws: Ints) -> _Mixture:
+        """Return what these columns share, whose cells and laws have these positions."""
         if columns[0].law_of_all_cells is None:
             none = np.zeros((1, 0, 0))
-            return cls(laws, columns[0], none, none, none)
+            return cls(cells, laws, columns[0], none, none, none)
         elsewhere = np.stack([column.elsewhere for column in columns])
         inclusion, exclusion = (
             np.reshape([getattr(column, side) for column in columns], (*laws.shape, 1))
             for side in ("inclusion", "exclusion")
         )
-        return cls(laws, None, elsewhere, inclusion, exclusion)
+        return cls(cells, laws, None, elsewhere, inclusion, exclusion)
 
     def functionals(self, inside: Complexes) -> tuple[Complexes, Complexes]:
         """Mean and contrast under each law, (columns, V, N), from the numbers of the cells."""

@@ -444,6 +444,8 @@ def account_warnings(
         its = [w for w in written[row] if w.reading != "coefficients" and w.code not in OF_ERRORS]
         if errors[i].any() or of_base[i].any():
             calls = None if account.row_converged[i] else int(account.calls[i])
+            if calls:  # answers for coefficients serve contributions, too
+                calls += int(explanation.calls[row])
             its += _about_errors(explanation, row, values[i], errors[i], of_base[i], calls)
         record.append(tuple(its))
     return tuple(record)
