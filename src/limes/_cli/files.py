@@ -19,8 +19,8 @@ from zipfile import BadZipFile, ZipFile
 import typer
 
 from limes._checks import SHOWN, did_you_mean, listed, require, without_credentials
-from limes._dialects import Dialect, dialect_of, to_usual
-from limes._explanation.wording import one_line
+from limes._dialects import TRIED, WRONG, Dialect, dialect_of, to_usual
+from limes._explanation.wording import count, one_line
 from limes._names import Names, text_of
 from limes.exceptions import InputError
 
@@ -253,10 +253,6 @@ def feature_names(columns: Sequence[str], model: Any, drop: list[str]) -> list[s
     return [columns[its[0]] for its in places]
 
 
-def select_features(table: Any, model: Any, drop: list[str]) -> Any:
-    return selected(table, feature_names(table.columns, model, drop))
-
-
 def selected(table: Any, names: Sequence[Any]) -> Any:
     """These columns of a table of narwhals, whose names need not be texts, as a native frame."""
     columns = [*table.columns]
@@ -268,7 +264,9 @@ def read_background(path: Path, model: Any, drop: list[str], types: ColumnTypes 
     types = types or ColumnTypes()
     background = types.cast(read_table(path, types.texts))  # it need not have the columns that are dropped
     names_of_table = Names(background.columns)
-    return select_features(background, model, [name for name in drop if names_of_table.called(name)])
+    names = feature_names(background.columns, model, [name for name in drop if names_of_table.called(name)])
+    background, faults = with_numbers(path, background, names, model, types)
+    return selected(background[good_rows(path, len(background), faults)] if faults else background, names)
 
 
 def features_of(model: Any, columns: Sequence[Any] = ()) -> Sequence[str]:
@@ -402,6 +400,55 @@ class ColumnTypes:
                 cells = [_TYPES[kind](value, column.name) for value in column.to_list()]
                 frame = frame.with_columns(_series(column, cells, kind))
         return frame
+
+
+def with_numbers(path: Path, frame: Any, names: Sequence[str], model: Any, types: ColumnTypes) -> Any:
+    """A table of narwhals and its cells that are no numbers, in words by their rows, as explain-table has it.
+
+    A column of CSV with few such cells is one of numbers, and they are missing. Columns that the model takes
+    for categories, and those whose types the user states, are left as they are.
+    """
+    from limes.models._encoders import encoded_columns
+
+    faults: dict[int, str] = {}
+    if not path.name.endswith((".csv", ".csv.gz")):
+        return frame, faults
+    encoded, stated = encoded_columns(model, names), Names(types.by_name)
+    for name in (name for j, name in enumerate(names) if j not in encoded and not stated.called(name)):
+        column = frame[:, list(frame.columns).index(name)]
+        cells = column.to_list()
+        if not any(isinstance(cell, str) for cell in cells):
+            continue
+        tried = [number_of(cell) for cell in [cell for cell in cells if not _is_missing(cell)][:TRIED]]
+        if tried.count(None) <= WRONG * len(tried):
+            numbers = [None if _is_missing(cell) else number_of(cell) for cell in cells]
+            for row, (cell, number) in enumerate(zip(cells, numbers, strict=True)):
+                if number is None and not _is_missing(cell):
+                    faults.setdefault(row, f"column {name!r}: {cell!r} is no number")
+            frame = frame.with_columns(_series(column, numbers, "number"))
+    return frame, faults
+
+
+def number_of(cell: Any) -> float | None:
+    """The number that is written in a cell of CSV; None without one."""
+    if isinstance(cell, str) and "_" in cell:  # which float() reads
+        return None
+    with suppress(TypeError, ValueError):
+        return float(cell)
+    return None
+
+
+def good_rows(path: Path, rows: int, faults: Mapping[int, str]) -> list[int]:
+    """The rows without a fault; those with one are reported."""
+    if faults:
+        first = min(faults)
+        verb = "is" if len(faults) == 1 else "are"
+        text = (
+            f"limes: {count(len(faults), 'row')} of {without_credentials(path.name)} {verb} left out: "
+            f"row {first}, {one_line(faults[first])}{'; and others' if len(faults) > 1 else ''}"
+        )
+        typer.secho(text, fg="yellow", err=True)
+    return [row for row in range(rows) if row not in faults]
 
 
 def _series(like: Any, cells: Sequence[Any], kind: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -40,6 +41,7 @@ from limes._cli.tables import (
     column_called,
     features_of_run,
     hash_of,
+    naming_rows,
     open_table,
     print_comparison,
     print_means,
@@ -236,10 +238,11 @@ def _explain_rows(
     )
     explainer = files.table_explainer(fitted, learnt, options)
     explanation: Explanation
-    if "k" in options:  # explanations by rules take no ids
-        explanation = changed(explainer(chosen), ids=tuple(labels))
-    else:
-        explanation = explainer(chosen, ids=labels)
+    with naming_rows(labels):
+        if "k" in options:  # explanations by rules take no ids
+            explanation = changed(explainer(chosen), ids=tuple(labels))
+        else:
+            explanation = explainer(chosen, ids=labels)
     return explanation
 
 
@@ -759,7 +762,14 @@ def what_if(
         raise InputError(f"--row {row}: no row has this name, by --id COLUMN, and it is no position from 0")
     fitted = how.load(model)
     dropped = [*(how.drop or []), *([] if ids is None else [ids])]
-    rows = files.as_trained(fitted, files.select_features(frame, fitted, dropped))
+    features = files.feature_names(frame.columns, fitted, dropped)
+    frame, faults = files.with_numbers(table, frame, features, fitted, how.types)
+    if start in faults:
+        raise InputError(f"--row {start} of {table} could not be read: {faults[start]}")
+    if faults:  # the page lists the others
+        good = files.good_rows(table, len(frame), faults)
+        frame, names, start = frame[good], [names[i] for i in good], bisect_left(good, start)
+    rows = files.as_trained(fitted, files.selected(frame, features))
     learnt = rows if background is None else files.read_background(background, fitted, dropped, how.types)
     columns = len(nw.from_native(rows, eager_only=True).columns)
 
