@@ -162,3 +162,21 @@ def test_errors_of_cells_name_the_row_of_the_table(with_a_text, tmp_path):
     )
     error = with_a_text("explain", "new.csv", "--row", "3", "--background", "good.csv").exception
     assert str(error).startswith("row 3, column 'debt': inf ")
+
+
+@pytest.mark.parametrize("command", ["explain", "diagnose", "explain-table", "app"])
+def test_a_column_that_the_model_needs_is_not_dropped(with_a_text, command):
+    words = ["good.csv", *(["out"] if command == "explain-table" else []), "--drop", "debt"]
+    error = with_a_text(command, *words).exception
+    assert isinstance(error, InputError)
+    assert str(error).startswith("--drop debt: the model was fitted on this column")
+
+
+def test_the_column_of_names_may_be_a_feature(with_a_text, tmp_path):
+    table = pd.read_csv("good.csv", dtype=str)
+    result = with_a_text(
+        "explain", "good.csv", "--id", "debt", "--row", table["debt"][3], "--json", "id.json"
+    )
+    named = explained(result, "id.json")
+    plain = explained(with_a_text("explain", "good.csv", "--row", "3", "--json", "at.json"), "at.json")
+    np.testing.assert_array_equal(named, plain)

@@ -253,6 +253,16 @@ def feature_names(columns: Sequence[str], model: Any, drop: list[str]) -> list[s
     return [columns[its[0]] for its in places]
 
 
+def refuse_dropped(drop: Iterable[str], model: Any, columns: Sequence[Any]) -> None:
+    """Raise InputError if a column of ``--drop`` is one that the model takes."""
+    features = Names(features_of(model, columns))
+    for name in drop:
+        if features.called(name):
+            raise InputError(
+                f"--drop {name}: the model was fitted on this column, and needs it: leave --drop out"
+            )
+
+
 def selected(table: Any, names: Sequence[Any]) -> Any:
     """These columns of a table of narwhals, whose names need not be texts, as a native frame."""
     columns = [*table.columns]

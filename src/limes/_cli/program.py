@@ -557,6 +557,7 @@ def explain_table(
     how = replace(how, output=None) if are_all else how
     fitted = how.load(model)
     files.note_of_guess(table, source.dialect)
+    files.refuse_dropped(how.drop or [], fitted, source.schema.names)
     names = features_of_run(columns, fitted, source, [*(key or []), *(how.drop or [])])
     source = replace(source, texts=texts_of_run(fitted, names, how.types, source))
     learnt_from = source
@@ -761,6 +762,7 @@ def what_if(
     if start is None:
         raise InputError(f"--row {row}: no row has this name, by --id COLUMN, and it is no position from 0")
     fitted = how.load(model)
+    files.refuse_dropped(how.drop or [], fitted, frame.columns)
     dropped = [*(how.drop or []), *([] if ids is None else [ids])]
     features = files.feature_names(frame.columns, fitted, dropped)
     frame, faults = files.with_numbers(table, frame, features, fitted, how.types)

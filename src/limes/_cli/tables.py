@@ -299,6 +299,7 @@ def rows_and_background(
     types: files.ColumnTypes,
 ) -> tuple[Any, Any]:
     """The features of some rows of a table, as the model has them, and of the background."""
+    files.refuse_dropped(drop, model, table.columns)
     dropped = [*drop, *([] if ids is None else [column_called(table.columns, ids)])]
     names = files.feature_names(table.columns, model, dropped)
     chosen, learnt = table.with_numbers(names, model).read(names, places, sample=background is None)
