@@ -603,7 +603,7 @@ def explain_table(
     except (KeyboardInterrupt, Terminated) as stop:
         typer.secho("limes: stopped; the same command resumes from the finished parts", err=True)
         raise typer.Exit(TERMINATED if isinstance(stop, Terminated) else _STOPPED) from None
-    print_run(tally, explainer, out)
+    print_run(tally, explainer, out, chose=contributions is not None)
     if written is not None:
         seconds = monotonic() - began
         result = run_summary(

@@ -389,7 +389,8 @@ def hash_of(path: Path) -> str:
     return sha256(path.read_bytes()).hexdigest()[:16]
 
 
-def print_run(summary: RunSummary, explainer: Any, out: str) -> None:
+def print_run(summary: RunSummary, explainer: Any, out: str, *, chose: bool) -> None:
+    """Print what a run made; ``chose`` is whether the user said if it has contributions."""
     import rich
     from rich.table import Table
     from rich.text import Text
@@ -405,6 +406,12 @@ def print_run(summary: RunSummary, explainer: Any, out: str) -> None:
         lines.add_row(Text(one_line(name)), *cells, f"{sizes[name]:.4g}")  # a name in brackets is no markup
     if distinct:
         rich.print(lines)
+    if distinct and not shares and not chose and not explainer._has_rules:  # noqa: SLF001 - a rule has none
+        margin = "output='margin'" in explainer._model.bound.reason  # noqa: SLF001 - where it is read exactly
+        typer.echo(
+            "contributions are left out, which would take more than 2 ms a row: pass --contributions"
+            f"{', or --output margin, whose contributions are exact' if margin else ''}"
+        )
     for text in getattr(explainer, "model_warnings", ()):
         typer.secho(one_line(text), fg="yellow")
     if summary.increment is not None:
