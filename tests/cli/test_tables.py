@@ -180,3 +180,29 @@ def test_the_column_of_names_may_be_a_feature(with_a_text, tmp_path):
     named = explained(result, "id.json")
     plain = explained(with_a_text("explain", "good.csv", "--row", "3", "--json", "at.json"), "at.json")
     np.testing.assert_array_equal(named, plain)
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+def test_boosters_of_categories_say_what_a_csv_file_lacks(tmp_path, monkeypatch, library):
+    rng = np.random.default_rng(2)
+    table = pd.DataFrame(
+        {"amount": rng.normal(size=200), "town": pd.Categorical(rng.choice(["Ulm", "Bonn"], 200))}
+    )
+    target = table["amount"] + (table["town"] == "Ulm")
+    monkeypatch.chdir(tmp_path)
+    if library == "lightgbm":
+        booster = pytest.importorskip("lightgbm")
+        booster.LGBMRegressor(n_estimators=3, n_jobs=1, verbose=-1).fit(table, target).booster_.save_model(
+            "m.txt"
+        )
+    else:
+        booster = pytest.importorskip("xgboost")
+        model = booster.XGBRegressor(n_estimators=3, n_jobs=1, enable_categorical=True).fit(table, target)
+        model.get_booster().save_model("m.json")
+    table.to_csv("rows.csv", index=False)
+    table.to_parquet("rows.parquet")
+    words = ["explain", "m.txt" if library == "lightgbm" else "m.json"]
+    error = CliRunner().invoke(app, [*words, "rows.csv"]).exception
+    assert "there are texts in 'town': if these were categories when the model was fitted" in str(error)
+    result = CliRunner().invoke(app, [*words, "rows.parquet"])
+    assert result.exit_code == 0, (result.output, result.exception)
