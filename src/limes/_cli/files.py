@@ -71,10 +71,14 @@ def _load_skops(path: Path, trust: Sequence[str] = ()) -> Any:
         unknown = [t for t in skops.io.get_untrusted_types(file=path) if t not in trusted]
     foreign = [name for name in unknown if name.split(".", 1)[0] not in {"sklearn", *LIBRARIES}]
     if foreign:  # no option to copy: os.system is a type of this kind
+        names, others = (
+            ", ".join(name for name in unknown if (name in foreign) is wanted) for wanted in (True, False)
+        )
+        beside = f". It also holds {others}, which need --trust too" if others else ""
         raise InputError(
-            f"{path} holds {listed(foreign)}, of no library of models that limes reads. Loading it may run "
+            f"{path} holds {names}, of no library of models that limes reads. Loading it may run "
             "any code: read what these types are, and pass --trust with the name of each only if the file is "
-            "your own"
+            f"your own{beside}"
         )
     if unknown:
         options = " ".join(f"--trust {t}" for t in unknown)
