@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from io import StringIO
 from itertools import islice
 
+# Cells of a column of text that are tried as numbers, and the share that may fail in a column of numbers
+TRIED, WRONG = 2000, 0.01
 # Bytes, and lines, by which a file's dialect is found
 HEAD, _LINES = 1 << 18, 200
 _SEPARATORS = (",", ";", "\t")

@@ -300,6 +300,22 @@ def test_foreign_types_get_no_option_to_copy(tmp_path):
     assert "--trust posix" not in str(result.exception)
 
 
+def test_all_types_that_need_trust_are_named_at_once(tmp_path):
+    lightgbm = pytest.importorskip("lightgbm")
+    X = pd.DataFrame({"a": np.arange(40.0), "b": np.arange(40.0) % 7})
+    model = lightgbm.LGBMClassifier(n_estimators=2, n_jobs=1, verbose=-1).fit(X, X["b"] > 3)
+    skops.io.dump(model, tmp_path / "m.skops")
+    X.to_csv(tmp_path / "rows.csv", index=False)
+    words = ["explain", str(tmp_path / "m.skops"), str(tmp_path / "rows.csv")]
+    text = str(CliRunner().invoke(app, words).exception)
+    types = skops.io.get_untrusted_types(file=tmp_path / "m.skops")
+    assert len(types) > 2
+    assert all(name in text for name in types)
+    assert "--trust " + types[0] not in text
+    trusted = CliRunner().invoke(app, [*words, *(word for name in types for word in ("--trust", name))])
+    assert trusted.exit_code == 0, trusted.exception
+
+
 @pytest.mark.parametrize("name", ["none/out.html", "folder", "model.skops"])
 def test_outputs_that_cannot_be_written_are_refused_before_the_work(tmp_path, name):
     (tmp_path / "folder").mkdir()

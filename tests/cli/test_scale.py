@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 import signal
 import subprocess
 import sys
 from collections import Counter
 
 import joblib
+import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
@@ -340,3 +342,21 @@ def test_a_model_that_is_no_function_is_reported(files):
     assert result.exit_code == 0, result.output
     assert "the model answered differently for the same input" in result.output
     assert "model.eval()" in result.output
+
+
+def test_the_command_says_that_contributions_are_left_out(files):
+    X = pd.read_parquet(files / "wine.parquet")
+    target = X.pop("target") == 1
+    model = lightgbm.LGBMClassifier(n_estimators=60, num_leaves=15, verbose=-1, n_jobs=1).fit(
+        X[X.columns[:4]], target
+    )
+    joblib.dump(model, files / "model.joblib")
+    note = "contributions are left out, which would take more than 2 ms a row: pass --contributions"
+    result = run("--drop", "target")
+    assert f"{note}, or --output margin, whose contributions are exact\n" in result.output, result.output
+    shutil.rmtree("out")
+    for options in ("--no-contributions", "--output margin", "--contributions --max-calls 300"):
+        result = run("--drop", "target", *options.split())
+        assert result.exit_code == 0, result.output
+        assert note not in result.output
+        shutil.rmtree("out")

@@ -114,3 +114,95 @@ def test_commands_explain_by_the_background_of_every_mth_row(frame, tmp_path, co
         assert limes.Explanation.read_json(out).ids == (777,)
     else:
         assert f'"lime":[{limes.diagnose(explanation).rows[0].lime[0]}' in out.read_text()
+
+
+@pytest.fixture
+def with_a_text(tmp_path, monkeypatch):
+    """A table of CSV with a text in a column of numbers, the same table without that row, and a model."""
+    table = pd.DataFrame(np.random.default_rng(1).normal(size=(150, 2)), columns=["age", "debt"])
+    skops.io.dump(LinearRegression().fit(table, table["age"] * 2 - table["debt"]), tmp_path / "m.skops")
+    table.drop(index=7).to_csv(tmp_path / "good.csv", index=False)
+    table.astype({"age": object}).assign(age=lambda t: t["age"].where(t.index != 7, "thirty")).to_csv(
+        tmp_path / "bad.csv", index=False
+    )
+    monkeypatch.chdir(tmp_path)
+    return lambda *words: CliRunner().invoke(app, [words[0], "m.skops", *words[1:]])
+
+
+def explained(result, name):
+    assert result.exit_code == 0, (result.output, result.exception)
+    with open(name, encoding="utf-8") as file:
+        return limes.Explanation.from_json(file.read()).coefficients.values
+
+
+@pytest.mark.parametrize("background", [(), ("--background", "bad.csv")])
+def test_a_text_in_a_column_of_numbers_costs_its_row_alone(with_a_text, background):
+    name = "good.csv" if background else "bad.csv"
+    row = "20" if background else "21"  # of the table that has row 7
+    result = with_a_text("explain", name, "--row", row, *background, "--json", "bad.json")
+    its = explained(result, "bad.json")
+    assert "1 row of bad.csv is left out: row 7, column 'age': 'thirty' is no number" in result.stderr
+    expected = explained(
+        with_a_text("explain", "good.csv", "--row", "20", "--json", "good.json"), "good.json"
+    )
+    np.testing.assert_array_equal(its, expected)
+
+
+@pytest.mark.parametrize("command", ["explain", "diagnose"])
+def test_a_row_that_cannot_be_read_is_called_by_its_place_in_the_table(with_a_text, command):
+    error = with_a_text(command, "bad.csv", "--row", "7").exception
+    assert isinstance(error, InputError)
+    assert str(error).endswith("bad.csv could not be read: column 'age': 'thirty' is no number")
+    assert str(error).startswith("--row 7 of ")
+
+
+def test_errors_of_cells_name_the_row_of_the_table(with_a_text, tmp_path):
+    pd.DataFrame({"age": [0.5] * 5, "debt": [1.0, 2.0, 3.0, float("inf"), 4.0]}).to_csv(
+        tmp_path / "new.csv", index=False
+    )
+    error = with_a_text("explain", "new.csv", "--row", "3", "--background", "good.csv").exception
+    assert str(error).startswith("row 3, column 'debt': inf ")
+
+
+@pytest.mark.parametrize("command", ["explain", "diagnose", "explain-table", "app"])
+def test_a_column_that_the_model_needs_is_not_dropped(with_a_text, command):
+    words = ["good.csv", *(["out"] if command == "explain-table" else []), "--drop", "debt"]
+    error = with_a_text(command, *words).exception
+    assert isinstance(error, InputError)
+    assert str(error).startswith("--drop debt: the model was fitted on this column")
+
+
+def test_the_column_of_names_may_be_a_feature(with_a_text, tmp_path):
+    table = pd.read_csv("good.csv", dtype=str)
+    result = with_a_text(
+        "explain", "good.csv", "--id", "debt", "--row", table["debt"][3], "--json", "id.json"
+    )
+    named = explained(result, "id.json")
+    plain = explained(with_a_text("explain", "good.csv", "--row", "3", "--json", "at.json"), "at.json")
+    np.testing.assert_array_equal(named, plain)
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+def test_boosters_of_categories_say_what_a_csv_file_lacks(tmp_path, monkeypatch, library):
+    rng = np.random.default_rng(2)
+    table = pd.DataFrame(
+        {"amount": rng.normal(size=200), "town": pd.Categorical(rng.choice(["Ulm", "Bonn"], 200))}
+    )
+    target = table["amount"] + (table["town"] == "Ulm")
+    monkeypatch.chdir(tmp_path)
+    if library == "lightgbm":
+        booster = pytest.importorskip("lightgbm")
+        booster.LGBMRegressor(n_estimators=3, n_jobs=1, verbose=-1).fit(table, target).booster_.save_model(
+            "m.txt"
+        )
+    else:
+        booster = pytest.importorskip("xgboost")
+        model = booster.XGBRegressor(n_estimators=3, n_jobs=1, enable_categorical=True).fit(table, target)
+        model.get_booster().save_model("m.json")
+    table.to_csv("rows.csv", index=False)
+    table.to_parquet("rows.parquet")
+    words = ["explain", "m.txt" if library == "lightgbm" else "m.json"]
+    error = CliRunner().invoke(app, [*words, "rows.csv"]).exception
+    assert "there are texts in 'town': if these were categories when the model was fitted" in str(error)
+    result = CliRunner().invoke(app, [*words, "rows.parquet"])
+    assert result.exit_code == 0, (result.output, result.exception)

@@ -178,6 +178,12 @@ def test_real_reviews_with_their_source():
     np.testing.assert_allclose(
         explanation.coefficients.values[0], coef, rtol=1e-9, atol=1e-9 * np.abs(coef).max()
     )
+    # the words are the features of the pipeline, too: what its steps do is no reason to call it
+    sampled = CompositeExplainer(model, frame, max_calls=20)(frame[3:4])[0]
+    assert (sampled.method, sampled.reason) == (
+        "sampled",
+        "limes reads models of one input, and calls those of several",
+    )
 
 
 @pytest.mark.parametrize(

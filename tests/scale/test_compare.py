@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from hashlib import sha256
 
+import joblib
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -298,3 +299,33 @@ def test_the_account_of_a_rows_change(broken):
     assert result.exit_code == 0, result.output
     assert "row 37, " in result.output
     assert all(name in result.output for name in NAMES)
+
+
+KEYED = {  # columns of keys, and the texts by which the 38th row is called
+    "text": ({"customer": [f"A{i:04d}, Ü" for i in range(60)]}, "A0037, Ü"),
+    "number": ({"customer": [*range(1000, 1060)]}, "1037"),
+    "several": ({"branch": ["north", "south"] * 30, "customer": [i // 2 for i in range(60)]}, "south,18"),
+    "position": ({}, "37"),
+}
+
+
+@pytest.mark.parametrize("kind", KEYED)
+@pytest.mark.parametrize(("suffix", "layout"), [("csv", "wide"), ("csv", "long"), ("parquet", "wide")])
+def test_the_account_of_a_row_that_is_called_by_its_key(tmp_path, kind, suffix, layout):
+    cells, row = KEYED[kind]
+    rows, folder, path = draw(np.random.default_rng(3), 60), tmp_path / "out", tmp_path / f"rows.{suffix}"
+    table = rows.assign(**cells)
+    table.to_csv(path, index=False) if suffix == "csv" else table.to_parquet(path)
+    model = tmp_path / "model.joblib"
+    joblib.dump(MODEL, model)
+    words = ["explain-table", model, path, folder, "--trust-pickle", "--layout", layout]
+    words += ["--rows-per-part", "20", *(word for name in cells for word in ("--key", name))]
+    result = CliRunner().invoke(app, [*map(str, words)])
+    assert result.exit_code == 0, result.output
+    shown = compare(folder, folder, "--account", row)
+    assert shown.exit_code == 0, (shown.output, shown.exception)
+    assert shown.output.startswith(f"row {row}, ")
+    (change,) = row_changes(folder, folder, row)
+    (prediction,) = MODEL.predict(rows[37:38])
+    assert change.prediction == pytest.approx((prediction, prediction), rel=1e-9)
+    assert "has no row" in str(compare(folder, folder, "--account", f"{row}?").exception)

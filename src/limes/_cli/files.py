@@ -19,8 +19,8 @@ from zipfile import BadZipFile, ZipFile
 import typer
 
 from limes._checks import SHOWN, did_you_mean, listed, require, without_credentials
-from limes._dialects import Dialect, dialect_of, to_usual
-from limes._explanation.wording import one_line
+from limes._dialects import TRIED, WRONG, Dialect, dialect_of, to_usual
+from limes._explanation.wording import count, one_line
 from limes._names import Names, text_of
 from limes.exceptions import InputError
 
@@ -71,10 +71,14 @@ def _load_skops(path: Path, trust: Sequence[str] = ()) -> Any:
         unknown = [t for t in skops.io.get_untrusted_types(file=path) if t not in trusted]
     foreign = [name for name in unknown if name.split(".", 1)[0] not in {"sklearn", *LIBRARIES}]
     if foreign:  # no option to copy: os.system is a type of this kind
+        names, others = (
+            ", ".join(name for name in unknown if (name in foreign) is wanted) for wanted in (True, False)
+        )
+        beside = f". It also holds {others}, which need --trust too" if others else ""
         raise InputError(
-            f"{path} holds {listed(foreign)}, of no library of models that limes reads. Loading it may run "
+            f"{path} holds {names}, of no library of models that limes reads. Loading it may run "
             "any code: read what these types are, and pass --trust with the name of each only if the file is "
-            "your own"
+            f"your own{beside}"
         )
     if unknown:
         options = " ".join(f"--trust {t}" for t in unknown)
@@ -253,8 +257,14 @@ def feature_names(columns: Sequence[str], model: Any, drop: list[str]) -> list[s
     return [columns[its[0]] for its in places]
 
 
-def select_features(table: Any, model: Any, drop: list[str]) -> Any:
-    return selected(table, feature_names(table.columns, model, drop))
+def refuse_dropped(drop: Iterable[str], model: Any, columns: Sequence[Any]) -> None:
+    """Raise InputError if a column of ``--drop`` is one that the model takes."""
+    features = Names(features_of(model, columns))
+    for name in drop:
+        if features.called(name):
+            raise InputError(
+                f"--drop {name}: the model was fitted on this column, and needs it: leave --drop out"
+            )
 
 
 def selected(table: Any, names: Sequence[Any]) -> Any:
@@ -268,7 +278,9 @@ def read_background(path: Path, model: Any, drop: list[str], types: ColumnTypes 
     types = types or ColumnTypes()
     background = types.cast(read_table(path, types.texts))  # it need not have the columns that are dropped
     names_of_table = Names(background.columns)
-    return select_features(background, model, [name for name in drop if names_of_table.called(name)])
+    names = feature_names(background.columns, model, [name for name in drop if names_of_table.called(name)])
+    background, faults = with_numbers(path, background, names, model, types)
+    return selected(background[good_rows(path, len(background), faults)] if faults else background, names)
 
 
 def features_of(model: Any, columns: Sequence[Any] = ()) -> Sequence[str]:
@@ -402,6 +414,55 @@ class ColumnTypes:
                 cells = [_TYPES[kind](value, column.name) for value in column.to_list()]
                 frame = frame.with_columns(_series(column, cells, kind))
         return frame
+
+
+def with_numbers(path: Path, frame: Any, names: Sequence[str], model: Any, types: ColumnTypes) -> Any:
+    """A table of narwhals and its cells that are no numbers, in words by their rows, as explain-table has it.
+
+    A column of CSV with few such cells is one of numbers, and they are missing. Columns that the model takes
+    for categories, and those whose types the user states, are left as they are.
+    """
+    from limes.models._encoders import encoded_columns
+
+    faults: dict[int, str] = {}
+    if not path.name.endswith((".csv", ".csv.gz")):
+        return frame, faults
+    encoded, stated = encoded_columns(model, names), Names(types.by_name)
+    for name in (name for j, name in enumerate(names) if j not in encoded and not stated.called(name)):
+        column = frame[:, list(frame.columns).index(name)]
+        cells = column.to_list()
+        if not any(isinstance(cell, str) for cell in cells):
+            continue
+        tried = [number_of(cell) for cell in [cell for cell in cells if not _is_missing(cell)][:TRIED]]
+        if tried.count(None) <= WRONG * len(tried):
+            numbers = [None if _is_missing(cell) else number_of(cell) for cell in cells]
+            for row, (cell, number) in enumerate(zip(cells, numbers, strict=True)):
+                if number is None and not _is_missing(cell):
+                    faults.setdefault(row, f"column {name!r}: {cell!r} is no number")
+            frame = frame.with_columns(_series(column, numbers, "number"))
+    return frame, faults
+
+
+def number_of(cell: Any) -> float | None:
+    """The number that is written in a cell of CSV; None without one."""
+    if isinstance(cell, str) and "_" in cell:  # which float() reads
+        return None
+    with suppress(TypeError, ValueError):
+        return float(cell)
+    return None
+
+
+def good_rows(path: Path, rows: int, faults: Mapping[int, str]) -> list[int]:
+    """The rows without a fault; those with one are reported."""
+    if faults:
+        first = min(faults)
+        verb = "is" if len(faults) == 1 else "are"
+        text = (
+            f"limes: {count(len(faults), 'row')} of {without_credentials(path.name)} {verb} left out: "
+            f"row {first}, {one_line(faults[first])}{'; and others' if len(faults) > 1 else ''}"
+        )
+        typer.secho(text, fg="yellow", err=True)
+    return [row for row in range(rows) if row not in faults]
 
 
 def _series(like: Any, cells: Sequence[Any], kind: str) -> Any:

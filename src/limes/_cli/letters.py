@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from limes._cli import files
+from limes._cli.tables import naming_rows
 from limes._explanation.attribution import changed
 from limes._explanation.wording import count, number, one_line
 from limes.exceptions import InputError
@@ -73,7 +74,8 @@ def write_letter(
     (row, background), threshold = frames, float(above if above is not None else below or 0.0)
     background = files.as_trained(model, background)
     explainer = files.table_explainer(model, background, explaining)
-    explanation: Explanation = explainer(row, ids=[label])
+    with naming_rows([label]):
+        explanation: Explanation = explainer(row, ids=[label])
     output = _output(explanation, explaining["output"])
     one = explanation[..., output]
     prediction = float(one.predictions.ravel()[0])

@@ -77,7 +77,9 @@ class SharedOptions:
     drop: Annotated[
         list[str] | None,
         typer.Option(
-            "--drop", "--target", help="A column that is not a feature (the target); may be repeated."
+            "--drop",
+            "--target",
+            help="A column that is no feature of the model (the target); may be repeated.",
         ),
     ] = None
     bins: Annotated[

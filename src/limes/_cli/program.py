@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -40,6 +41,7 @@ from limes._cli.tables import (
     column_called,
     features_of_run,
     hash_of,
+    naming_rows,
     open_table,
     print_comparison,
     print_means,
@@ -236,10 +238,11 @@ def _explain_rows(
     )
     explainer = files.table_explainer(fitted, learnt, options)
     explanation: Explanation
-    if "k" in options:  # explanations by rules take no ids
-        explanation = changed(explainer(chosen), ids=tuple(labels))
-    else:
-        explanation = explainer(chosen, ids=labels)
+    with naming_rows(labels):
+        if "k" in options:  # explanations by rules take no ids
+            explanation = changed(explainer(chosen), ids=tuple(labels))
+        else:
+            explanation = explainer(chosen, ids=labels)
     return explanation
 
 
@@ -554,6 +557,7 @@ def explain_table(
     how = replace(how, output=None) if are_all else how
     fitted = how.load(model)
     files.note_of_guess(table, source.dialect)
+    files.refuse_dropped(how.drop or [], fitted, source.schema.names)
     names = features_of_run(columns, fitted, source, [*(key or []), *(how.drop or [])])
     source = replace(source, texts=texts_of_run(fitted, names, how.types, source))
     learnt_from = source
@@ -599,7 +603,7 @@ def explain_table(
     except (KeyboardInterrupt, Terminated) as stop:
         typer.secho("limes: stopped; the same command resumes from the finished parts", err=True)
         raise typer.Exit(TERMINATED if isinstance(stop, Terminated) else _STOPPED) from None
-    print_run(tally, explainer, out)
+    print_run(tally, explainer, out, chose=contributions is not None)
     if written is not None:
         seconds = monotonic() - began
         result = run_summary(
@@ -758,8 +762,16 @@ def what_if(
     if start is None:
         raise InputError(f"--row {row}: no row has this name, by --id COLUMN, and it is no position from 0")
     fitted = how.load(model)
+    files.refuse_dropped(how.drop or [], fitted, frame.columns)
     dropped = [*(how.drop or []), *([] if ids is None else [ids])]
-    rows = files.as_trained(fitted, files.select_features(frame, fitted, dropped))
+    features = files.feature_names(frame.columns, fitted, dropped)
+    frame, faults = files.with_numbers(table, frame, features, fitted, how.types)
+    if start in faults:
+        raise InputError(f"--row {start} of {table} could not be read: {faults[start]}")
+    if faults:  # the page lists the others
+        good = files.good_rows(table, len(frame), faults)
+        frame, names, start = frame[good], [names[i] for i in good], bisect_left(good, start)
+    rows = files.as_trained(fitted, files.selected(frame, features))
     learnt = rows if background is None else files.read_background(background, fitted, dropped, how.types)
     columns = len(nw.from_native(rows, eager_only=True).columns)
 

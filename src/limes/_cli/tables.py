@@ -7,8 +7,9 @@ two that leaves at most 20,000 of them: as in explain-table, and however the fil
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from importlib.util import find_spec
@@ -23,7 +24,7 @@ from limes._dialects import Dialect
 from limes._explanation.wording import cell, count, difference, estimate_text, estimates, one_line
 from limes._names import Names
 from limes._warnings import CODES
-from limes.exceptions import InputError
+from limes.exceptions import CellError, InputError
 
 if TYPE_CHECKING:
     from limes.scale._changes import RowChange
@@ -49,6 +50,10 @@ class TableFile(ABC):
     @abstractmethod
     def column(self, name: str) -> Iterator[Any]:
         """The cells of a column, in order; of a CSV file texts where it was opened so."""
+
+    def with_numbers(self, names: Sequence[str], model: Any) -> TableFile:  # noqa: ARG002 - typed as they are
+        """The table whose columns of numbers have numbers, and nothing in cells that do not."""
+        return self
 
     @abstractmethod
     def read(self, names: Sequence[str], rows: Sequence[int], *, sample: bool) -> tuple[Any, Any]:
@@ -91,13 +96,16 @@ def _check(rows: Sequence[int], count: int) -> None:
 
 @dataclass(frozen=True)
 class _Whole(TableFile):
+    path: Path
     frame: Any  # of narwhals
+    types: files.ColumnTypes
+    faults: Mapping[int, str] = field(default_factory=dict)  # by row, cells that cannot be read, in words
 
     @classmethod
     def of(cls, path: Path, types: files.ColumnTypes, texts: Sequence[str] = ()) -> TableFile:
         frame = files.read_table(path, texts)
         types.check(frame.columns)
-        return cls(types.cast(frame))
+        return cls(path, types.cast(frame), types)
 
     def column(self, name: str) -> Iterator[Any]:
         yield from self.frame[:, list(self.frame.columns).index(name)].to_list()
@@ -111,8 +119,20 @@ class _Whole(TableFile):
         frame = self.frame[:, [columns.index(name) for name in names]]
         step = step_of(len(self.frame))
         _check(rows, len(frame))
+        for row in rows:
+            if row in self.faults:
+                raise InputError(f"--row {row} of {self.path} could not be read: {self.faults[row]}")
         chosen = frame[list(rows)].to_native()
-        return chosen, (frame if step == 1 else frame[::step]).to_native() if sample else None
+        if not sample:
+            return chosen, None
+        if self.faults:
+            good = files.good_rows(self.path, len(frame), self.faults)
+            return chosen, frame[[row for row in good if row % step == 0]].to_native()
+        return chosen, (frame if step == 1 else frame[::step]).to_native()
+
+    def with_numbers(self, names: Sequence[str], model: Any) -> TableFile:
+        frame, faults = files.with_numbers(self.path, self.frame, names, model, self.types)
+        return replace(self, frame=frame, faults=faults)
 
 
 @dataclass(frozen=True)
@@ -279,13 +299,26 @@ def rows_and_background(
     types: files.ColumnTypes,
 ) -> tuple[Any, Any]:
     """The features of some rows of a table, as the model has them, and of the background."""
+    files.refuse_dropped(drop, model, table.columns)
     dropped = [*drop, *([] if ids is None else [column_called(table.columns, ids)])]
     names = files.feature_names(table.columns, model, dropped)
-    chosen, learnt = table.read(names, places, sample=background is None)
+    chosen, learnt = table.with_numbers(names, model).read(names, places, sample=background is None)
     if background is not None:
         learnt = files.read_background(background, model, dropped, types)
     # of the same file, columns are cast alike: it is reported of the background
     return files.as_trained(model, chosen, report=background is not None), learnt
+
+
+@contextmanager
+def naming_rows(labels: Sequence[str | int]) -> Iterator[None]:
+    """Errors of cells name rows as the user does, in place of their positions among the explained ones."""
+    try:
+        yield
+    except CellError as error:
+        if not error.rows:
+            raise
+        row, what = next(iter(error.rows.items()))
+        raise InputError(f"row {labels[row]}, {what}") from error
 
 
 def column_called(columns: Sequence[str], ids: str) -> str:
@@ -356,7 +389,8 @@ def hash_of(path: Path) -> str:
     return sha256(path.read_bytes()).hexdigest()[:16]
 
 
-def print_run(summary: RunSummary, explainer: Any, out: str) -> None:
+def print_run(summary: RunSummary, explainer: Any, out: str, *, chose: bool) -> None:
+    """Print what a run made; ``chose`` is whether the user said if it has contributions."""
     import rich
     from rich.table import Table
     from rich.text import Text
@@ -372,6 +406,12 @@ def print_run(summary: RunSummary, explainer: Any, out: str) -> None:
         lines.add_row(Text(one_line(name)), *cells, f"{sizes[name]:.4g}")  # a name in brackets is no markup
     if distinct:
         rich.print(lines)
+    if distinct and not shares and not chose and not explainer._has_rules:  # noqa: SLF001 - a rule has none
+        margin = "output='margin'" in explainer._model.bound.reason  # noqa: SLF001 - where it is read exactly
+        typer.echo(
+            "contributions are left out, which would take more than 2 ms a row: pass --contributions"
+            f"{', or --output margin, whose contributions are exact' if margin else ''}"
+        )
     for text in getattr(explainer, "model_warnings", ()):
         typer.secho(one_line(text), fg="yellow")
     if summary.increment is not None:

@@ -65,7 +65,7 @@ class WideColumns(Sequence[ColumnTerm]):
         counts = [_law(term).cells.count for term in terms]
         self._start = np.cumsum([0, *counts])  # of cells
         self._column = np.repeat(np.arange(len(terms)), counts)
-        laws = [term.column.size for term in terms]  # type: ignore[union-attr]
+        laws = [term.column.size for term in terms]
         # those of rows with the cells of all, or fewer
         self._first_law, self._column_of_law = np.cumsum([0, *laws]), np.repeat(np.arange(len(terms)), laws)
         self._ends = np.array([[term.lower[0], term.upper[0]] for term in terms])

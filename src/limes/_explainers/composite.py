@@ -32,6 +32,7 @@ from limes._explainers.text import TextPart
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
 from limes.exceptions import InputError
 from limes.models._calling.hugging_face import Estimator, adapted
+from limes.models._reading import CannotRead
 from limes.models.forms._base import Form
 
 # Kinds that need no options
@@ -130,8 +131,8 @@ class CompositeInput(MaskedInput):
         check_columns(model, self.compose(np.ones((1, self.size + (self.draws > 1)))))
         return lambda z: as_table(self.compose(z), names)
 
-    def over(self, form: Form) -> Form:
-        raise InputError(f"a {type(form).__name__} reads rows of numbers, and not several inputs")
+    def over(self, read: Callable[[], Form]) -> Form:  # noqa: ARG002 - whatever the model is
+        raise CannotRead("limes reads models of one input, and calls those of several")
 
     @property
     def picture(self) -> Mapping[str, Any]:

@@ -618,9 +618,9 @@ class Photograph(MaskedInput):
     def composer(self, model: Any) -> Callable[[Floats], Any]:
         return composer_of(model, self.image, self.preprocess)
 
-    def over(self, form: Form) -> Form:
+    def over(self, read: Callable[[], Form]) -> Form:
         # an estimator takes rows of numbers
-        return mean_over(form, [flat(self.image, self.preprocess, fill) for fill in self.image.fills])
+        return mean_over(read(), [flat(self.image, self.preprocess, fill) for fill in self.image.fills])
 
 
 def _masked(pixels: Any, superpixels: Superpixels, *fills: Fill) -> MaskedImage:

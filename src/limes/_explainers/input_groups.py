@@ -219,5 +219,5 @@ class GroupedInput(MaskedInput):
         rows = rows[:, self.of_features]
         return rows if self.draws == 1 else np.column_stack([rows, items])
 
-    def over(self, form: Form) -> Form:
-        return self.item.over(form)
+    def over(self, read: Callable[[], Form]) -> Form:
+        return self.item.over(read)

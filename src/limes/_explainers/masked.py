@@ -142,8 +142,8 @@ class MaskedInput(Input, Protocol):
     def composer(self, model: Any) -> Callable[[Floats], Any]:
         """Return what makes a batch for a model of rows z (n, d)."""
 
-    def over(self, form: Form) -> Form:
-        """Return a form over z of an estimator's own, or raise an InputError."""
+    def over(self, read: Callable[[], Form]) -> Form:
+        """Return a form over z of the estimator's own, which ``read`` returns; CannotRead without one."""
 
 
 class InputPart(Protocol):
@@ -215,7 +215,7 @@ class InputModel:
                 raise CannotRead(
                     f"the {link} of its answers is no sum; link=None explains the answers themselves"
                 )
-            return item.over(read_output(self.model, wanted))
+            return item.over(lambda: read_output(self.model, wanted))
 
         bound = BoundInput.read(
             read,
@@ -252,7 +252,7 @@ class InputModel:
         if are_probabilities(whole):
             return None
         try:
-            item.over(read_output(self.model, Output("", None, None)))
+            item.over(lambda: read_output(self.model, Output("", None, None)))
         except CannotRead:
             return "softmax"
         return None

@@ -514,11 +514,11 @@ class Segments(Switched, SplitSeries):
         z, items = split_rows(z, self.draws)
         return np.asarray(np.where(z[:, self.labels] > 0, self.shown, self.fills[items]))
 
-    def over(self, form: Form) -> Form:
+    def over(self, read: Callable[[], Form]) -> Form:
         shown, labels, *fills = (
             self._in_axes_of_model(array).ravel() for array in (self.shown, self.labels, *self.fills)
         )
-        return mean_over(form, [Switches(shown, fill, labels) for fill in fills])
+        return mean_over(read(), [Switches(shown, fill, labels) for fill in fills])
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -594,9 +594,10 @@ class Bands(SplitSeries):
         batch[(z > 0).all(axis=1)] = self.series.values  # without roundings
         return np.asarray(batch)
 
-    def over(self, form: Form) -> Form:
+    def over(self, read: Callable[[], Form]) -> Form:
+        form = read()
         if isinstance(form, Linked):
-            return replace(form, margin=self.over(form.margin))
+            return replace(form, margin=self.over(lambda: form.margin))
         if not isinstance(form, Linear):
             raise InputError(f"a {type(form).__name__} is read over segments, but not over frequency bands")
         mean = self._in_axes_of_model(self.mean).ravel()

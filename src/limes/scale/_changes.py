@@ -93,7 +93,8 @@ def row_changes(earlier: Any, later: Any, row: str) -> list[RowChange]:
 def _accounts(folder: Any, row: str) -> dict[str, tuple[float, float, dict[str, float]]]:
     """Prediction, base and contributions of each output of a row."""
     for frame in run_and_parts(folder)[1]:
-        keys = frame.columns[: frame.columns.index("output")]
+        # columns begin with "row", the keys, "output": without keys the position is the key
+        keys = frame.columns[1 : frame.columns.index("output")] or ["row"]
         texts = zip(*(map(str, frame[key].to_list()) for key in keys), strict=True)
         its = frame.filter([",".join(cells) == row for cells in texts])
         if len(its):

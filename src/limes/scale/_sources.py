@@ -36,7 +36,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from limes._checks import listed, require
-from limes._dialects import USUAL, Dialect, dialect_of
+from limes._dialects import TRIED, USUAL, WRONG, Dialect, dialect_of
 from limes.exceptions import InputError
 from limes.scale._frames import check_columns
 from limes.scale._stores import Place, StorePath, checksum, opened, parsed, place_of, streamed
@@ -48,8 +48,6 @@ from limes.scale._typed import DECIMAL_COMMA, Chunk, Unreadable, misfits, typed,
 _HEAD = 8 << 20
 # Bytes by which its encoding and its separator are found
 _FIRST = 1 << 20
-# Cells of a column of text that are tried as numbers, and the share that may fail in a column of numbers
-_TRIED, _WRONG = 2000, 0.01
 # pyarrow counts lines from 1, which is the header
 _FIRST_LINE = 2
 
@@ -114,9 +112,9 @@ def csv_dialect(path: Place) -> Dialect:
 def _csv_field(field: pa.Field, cells: Any) -> pa.Field:
     """Make an empty column, and one with few cells that are no numbers, a column of numbers."""
     if pa.types.is_string(field.type):
-        sample = pa.chunked_array([cells.drop_null().slice(0, _TRIED)])
+        sample = pa.chunked_array([cells.drop_null().slice(0, TRIED)])
         wrong = sum(1 for _ in misfits(with_points(sample, field), pa.float64()))
-        return field.with_type(pa.float64()) if wrong <= _WRONG * len(sample) else field
+        return field.with_type(pa.float64()) if wrong <= WRONG * len(sample) else field
     return field.with_type(pa.float64()) if pa.types.is_null(field.type) else field
 
 

@@ -472,8 +472,8 @@ class RunComparison:
         where a run has no contributions), "rows with a warning" or "rows with errors"; ``output``; ``name``
         of the column, or the warning's code; ``earlier``, ``later`` and ``change``; ``error``, the standard
         error of the change; ``p_value``, corrected for the number of quantities, NaN where a run has too few
-        rows; ``size``, the change in standard deviations of the earlier run's predictions, of a share in
-        those of having the warning; ``changed``, whether ``p_value <= level``.
+        rows; ``size``, the change in standard deviations of the earlier run's predictions, of a share over
+        √(p (1 - p)) with the share p in both runs together; ``changed``, whether ``p_value <= level``.
         """
         columns = {name: [getattr(change, name) for change in self.changes] for name in Drift._fields}
         return nw.from_dict(columns, backend=backend).to_native()

@@ -288,3 +288,25 @@ def test_a_new_fit_needs_a_new_function():
     model.fit(NUMBERS, -TARGET)
     np.testing.assert_array_equal(before(NUMBERS.iloc[0]).values, old.values)
     np.testing.assert_allclose(explainer.compiled()(NUMBERS.iloc[0]).values, -old.values)
+
+
+@pytest.mark.parametrize("cell", [[1.0], (2.0,), np.array([3.0]), pd.Series([4.0])])
+def test_a_sequence_is_no_cell(cell):
+    explainer = limes.TabularExplainer(LinearRegression().fit(NUMBERS, TARGET), NUMBERS)
+    row = NUMBERS.iloc[0].to_dict() | {"age": cell}
+    message = f"column 'age' holds a {type(cell).__name__}, and other columns one cell"
+    for explain in (explainer, explainer.contributions, explainer.compiled()):
+        with pytest.raises(InputError, match=message):
+            explain(row)
+
+
+def test_a_mapping_of_columns_is_a_table_and_truth_a_number():
+    explainer = limes.TabularExplainer(LinearRegression().fit(NUMBERS, TARGET), NUMBERS)
+    compiled = explainer.compiled()
+    columns = NUMBERS[:2].to_dict("list")
+    np.testing.assert_allclose(compiled(columns).values, compiled(NUMBERS[:2]).values, rtol=1e-12)
+    row = NUMBERS.iloc[0].to_dict()
+    its, one = ({**row, "age": cell} for cell in (True, 1.0))
+    np.testing.assert_array_equal(compiled(its).values, compiled(one).values)
+    both = (explainer.contributions(of).contributions.values for of in (its, one))
+    np.testing.assert_array_equal(*both)

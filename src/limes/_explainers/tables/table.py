@@ -238,7 +238,15 @@ def _from_sparse(X: Any) -> RawTable:
 
 
 def _from_mapping(row: Mapping[Hashable, Any]) -> RawTable:
-    cells = [np.atleast_1d(_as_array(value)) for value in row.values()]
+    arrays = [_as_array(value) for value in row.values()]
+    columns = [name for name, array in zip(row, arrays, strict=True) if array.ndim]
+    if 0 < len(columns) < len(row):
+        kind = type(row[columns[0]]).__name__
+        raise InputError(
+            f"column {columns[0]!r} holds a {kind}, and other columns one cell: pass "
+            "one cell for each, or a list for each"
+        )
+    cells = [*map(np.atleast_1d, arrays)]
     if len({cell.shape for cell in cells}) > 1 or any(cell.ndim > 1 for cell in cells):
         raise InputError("the columns of X differ in length: pass one value per row for each")
     return RawTable(list(row), cells)

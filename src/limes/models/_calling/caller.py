@@ -78,7 +78,7 @@ class ModelCaller:
 
     def _failed(self, error: BaseException, table: Any, x: Floats) -> ModelError:
         failure = failure_text(error, f"on a batch of {len(x)} {self.kind}s").rstrip()
-        advice = _other_columns(self.model, table) or self.advice(x)
+        advice = _other_columns(self.model, table) or _no_categories(error, table) or self.advice(x)
         return ModelError(f"{self._name} {failure}{advice and f'; {advice}'}", batch=table)
 
     def _ask(self, call: Predict, table: Any) -> Any:
@@ -211,6 +211,23 @@ def _other_columns(model: Any, table: Any) -> str:
     knows = getattr(model, "feature_names_in_", None) is not None
     names = "model.feature_names_in_" if knows else f"[{listed(fitted)}]"
     return f"{type(model).__name__} was fitted on fewer columns: pass background[{names}]"
+
+
+# What LightGBM and XGBoost say about texts, or categories, where they were fitted on others
+_WANTS_CATEGORIES = re.compile("categorical_feature do not match|enable_categorical|bad pandas dtypes")
+
+
+def _no_categories(error: BaseException, table: Any) -> str:
+    """Return what to do where columns that a booster may take for categories hold texts; else ""."""
+    if not _WANTS_CATEGORIES.search(text_of(error)) or not hasattr(table, "dtypes"):
+        return ""
+    kinds = zip(table.columns, map(str, table.dtypes), strict=True)
+    texts = [name for name, kind in kinds if kind.lower() in ("object", "str", "string")]
+    which = f"there are texts in {listed(texts)}: if these" if texts else "if some columns"
+    return (
+        f"{which} were categories when the model was fitted, pass tables with pandas' dtype category there; "
+        "Parquet files keep it, and CSV files do not"
+    )
 
 
 # Bytes of a row that is its own key
