@@ -132,6 +132,15 @@ def test_parts_passed_by_the_user():
     np.testing.assert_array_equal(method.coefficients.values, composite.coefficients.values)
 
 
+def test_a_probability_is_said_as_a_chance():
+    of_class, of_margin = (
+        CompositeExplainer(pipeline(), REVIEWS, output=output)(ROW) for output in ("positive", "margin")
+    )
+    assert "% chance of positive" in str(of_class)
+    assert "percentage points" in str(of_class)
+    assert "chance" not in str(of_margin)
+
+
 def test_a_table_of_rows_is_a_list_of_explanations():
     explainer = CompositeExplainer(pipeline(), REVIEWS)
     several = explainer(REVIEWS.iloc[3:6])

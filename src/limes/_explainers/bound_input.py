@@ -78,7 +78,9 @@ class BoundInput(VerifiedForm):
         if scores:
             return scores, {"quantity": SCORE}
         odd = odd_probabilities(predictions).get(0, ()) if self.adds_up else ()
-        return odd, {} if self.link is None else {"link": self.link, "quantity": "probability"}
+        if self.link is not None:
+            return odd, {"link": self.link, "quantity": "probability"}
+        return odd, {"answer": self.output.method} if self.output.method == "predict_proba" else {}
 
     def budget(self, options: SamplingOptions) -> InputBudget:
         has_account = options.contributions is not False
