@@ -49,7 +49,7 @@ class KeptProducts {
  public:
   explicit KeptProducts(const KeptTask& task)
       : t_(task), factors_(task.factors.size()), width_(4 + 2 * task.outputs),
-        together_(std::min(kTogether, task.nodes)), blocks_((factors_ + kFactors - 1) / kFactors),
+        together_(std::min(kTogether, task.nodes)), blocks_(std::max<std::size_t>(1, (factors_ + kFactors - 1) / kFactors)),
         numbers_(together_ * std::min(kFactors, factors_) * width_), before_(std::min(kFactors, factors_) * 4 * kLanes) {}
 
   void add() {

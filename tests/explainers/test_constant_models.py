@@ -127,3 +127,16 @@ def test_the_one_rule(explained, variance, size, expected):
     assert error == pytest.approx(
         0.0 if constant else abs(explained) / variance * 0.1, rel=1e-12, nan_ok=True
     )
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_probability_whose_margin_has_no_column(classes):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = LogisticRegression().fit(X, np.arange(60) % classes)
+    model.coef_[:] = 0.0
+    explainer = limes.TabularExplainer(model, X)
+    for rows in (X[:1], X[:4]):
+        account = explainer.contributions(rows).contributions
+        np.testing.assert_allclose(account.base_values, model.predict_proba(rows), rtol=1e-9)
+        assert not account.values.any()
+        assert not account.standard_errors.any()

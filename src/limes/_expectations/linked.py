@@ -241,7 +241,8 @@ class _Means(NamedTuple):
         start = np.cumsum([0, *(len(means) for means, *_ in each)], dtype=np.int64)[:-1]
         none = np.zeros((0, group.nodes.size))
         means = np.concatenate([none.astype(np.complex128), *(means for means, *_ in each)])
-        return cls(means, start, np.reshape([offsets for *_, offsets in each], (len(each), -1)))
+        offsets = np.reshape([its for *_, its in each], (len(each), group.nodes.size))
+        return cls(means, start, offsets)
 
     @property
     def logs(self) -> _LogMeans:
