@@ -110,18 +110,15 @@ def test_each_door_names_what_is_answered(kind, door):
     meaning = ANSWERS[kind][1]
     explanation = DOORS[door](Answering(kind))
     titles = [output_title(explanation, k) for k in range(len(explanation.output_names))]
-    plain = door in ("image", "parts")  # whose outputs have names alone
     expected = {
-        BOTH: ["no", "yes"] if plain else ["P(no)", "P(yes)"],
+        BOTH: ["P(no)", "P(yes)"],
         ONE: ["score of yes"],
         SCORES: ["score of no", "score of yes"],
     }
     assert titles == expected[meaning]
     assert scored(explanation) is (meaning != BOTH)
-    assert ("P(" in str(explanation.coefficients)) is (meaning == BOTH and not plain)
-    assert (" % chance of " in str(explanation)) is (
-        meaning == BOTH and not plain and door not in ("rule", "maple")
-    )
+    assert ("P(" in str(explanation.coefficients)) is (meaning == BOTH)
+    assert (" % chance of " in str(explanation)) is (meaning == BOTH)
 
 
 @pytest.mark.parametrize("door", OF_ONE)

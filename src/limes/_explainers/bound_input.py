@@ -78,9 +78,8 @@ class BoundInput(VerifiedForm):
         if scores:
             return scores, {"quantity": SCORE}
         odd = odd_probabilities(predictions).get(0, ()) if self.adds_up else ()
-        if self.link is not None:
-            return odd, {"link": self.link, "quantity": "probability"}
-        return odd, {"answer": self.output.method} if self.output.method == "predict_proba" else {}
+        answer = {"answer": self.output.method} if self.output.method == "predict_proba" else {}
+        return odd, answer if self.link is None else {"link": self.link, "quantity": "probability"}
 
     def budget(self, options: SamplingOptions) -> InputBudget:
         has_account = options.contributions is not False

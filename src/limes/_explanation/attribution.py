@@ -439,13 +439,12 @@ def account_warnings(
     errors = account.standard_errors.reshape(len(rows), -1, len(names))
     values = account.values.reshape(errors.shape)
     of_base = np.nan_to_num(account.base_errors.reshape(len(rows), -1), posinf=np.inf)
-    record = []
+    # answers for coefficients serve contributions, too
+    spent, record = np.where(account.calls > 0, account.calls + explanation.calls[rows], 0), []
     for i, row in enumerate(rows):
         its = [w for w in written[row] if w.reading != "coefficients" and w.code not in OF_ERRORS]
         if errors[i].any() or of_base[i].any():
-            calls = None if account.row_converged[i] else int(account.calls[i])
-            if calls:  # answers for coefficients serve contributions, too
-                calls += int(explanation.calls[row])
+            calls = None if account.row_converged[i] else int(spent[i])
             its += _about_errors(explanation, row, values[i], errors[i], of_base[i], calls)
         record.append(tuple(its))
     return tuple(record)
