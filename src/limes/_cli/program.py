@@ -887,10 +887,9 @@ def run() -> int:
     try:
         app()
     except LimesError as error:
-        text = one_line(
-            without_credentials(on_command_line(str(error)))
-        )  # names and cells are data, and so are paths
-        typer.secho(f"limes: {text}", fg="red", err=True)
+        text = on_command_line(str(error))
+        # names and cells are data, and so are paths
+        typer.secho(f"limes: {one_line(without_credentials(text))}", fg="red", err=True)
         return 1
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)

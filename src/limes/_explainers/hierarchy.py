@@ -412,10 +412,12 @@ def _states(units: Partition) -> int:
     d, groups = len(units.shares), units.shares.shape[1]
     if d > _ENUMERATED:
         return int(np.iinfo(np.int64).max)
-    # where each unit is in one group, sets of groups are some of those of units
-    return (1 << d) + (
-        (1 << groups) - 2 if units.whole_groups is not None and _groups_of(units) is None else 0
-    )
+    return (1 << d) + ((1 << groups) - 2 if _are_apart(units) else 0)
+
+
+def _are_apart(units: Partition) -> bool:
+    """Whether the game of groups has sets beside those of units, as units are in several groups."""
+    return units.whole_groups is not None and _groups_of(units) is None
 
 
 def _groups_of(units: Partition) -> Ints | None:
@@ -503,7 +505,7 @@ def _enumerated(ask: Predict, units: Partition) -> LevelAccount:
     f, d = ask(z[:, units.of_pieces]), len(units.shares)
     # less one of them, so that parts of a constant add 0 and no rounding
     values, sums = of_units @ (f - f[0]), of_groups @ (f - f[0])
-    if units.whole_groups is not None and _groups_of(units) is None:
+    if _are_apart(units):
         sums = _game_of_all(ask, units, f[0], f[-1]).values
         for k, effects in enumerate(_squares_of_effects(z, f).T):
             values[:, k] = _with_sums(values[:, k], sums[:, k], units.shares, _spread(units.shares, effects))
