@@ -1,5 +1,7 @@
 """``python -m benchmarks [PART ...]``: run the parts named, or all; write results/, pages/ and README.md.
 
+Without names, parts that were measured since the library's code changed last are left out, so that
+an interrupted run resumes.
 ``--rounds``, ``--seeds`` and ``--cases`` make a short run, which is printed and changes no file.
 """
 
@@ -64,7 +66,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if unknown := set(arguments.parts) - set(PARTS):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    for part in arguments.parts or PARTS:
+    for part in arguments.parts or [part for part in PARTS if not readme.is_of_this_version(part)]:
         _run(part, arguments)
 
 

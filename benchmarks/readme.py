@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+from datetime import date
 from pathlib import Path
 from typing import Any
+
+from limes import __version__
 
 HOME = Path(__file__).parent
 RESULTS = HOME / "results"
 PAGES = HOME / "pages"
 # `<!-- one_row, 1 and 3 -->` quotes the first and the third block of that part; blank lines divide blocks
 _QUOTED = re.compile(r"(<!-- ([\w ]+), (\d+(?: and \d+)*) -->\n\n).*?(<!-- end of quotation -->)", re.DOTALL)
+# The last line of what a part writes
+_STAMP = re.compile(r"^Measured on \d{4}-\d\d-\d\d by limes \S+(?: at (\w+))?\.$", re.MULTILINE)
 
 
 def save(part: str, result: Any) -> None:
@@ -25,14 +31,44 @@ def load(part: str) -> Any:
     return json.loads((RESULTS / f"{part}.json").read_text())
 
 
-def replace(part: str, text: str, *, by: str = "benchmarks") -> None:
-    """Put ``text`` in the place of what an earlier run of this part, ``by`` a package, wrote on its page."""
-    begin, end = f"<!-- {part}: written by python -m {by} -->", f"<!-- end of {part} -->"
+def replace(part: str, text: str, *, by: str = "benchmarks", stamp: str = "") -> None:
+    """Put ``text`` in the place of what an earlier run of this part, ``by`` a package, wrote on its page.
+
+    Its last line is ``stamp``: the date and the version of limes, by default those of today.
+    Give `stamp_of` (part) to write a measurement of another day again.
+    """
     page = _page(part)
-    before, rest = page.read_text().split(begin)
-    page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{rest.split(end)[1]}")
+    before, rest = page.read_text().split(begin := f"<!-- {part}: written by python -m {by} -->")
+    after = rest.split(end := f"<!-- end of {part} -->")[1]
+    page.write_text(f"{before}{begin}\n\n{text}\n\n{stamp or _stamp()}\n\n{end}{after}")
     front = HOME / "README.md"
     front.write_text(with_quotations(front.read_text()))
+
+
+def stamp_of(part: str) -> str:
+    """The line that says when a part was measured, and by which version of limes; "" before it has one."""
+    stamps = [*_STAMP.finditer(_written(part))]
+    return stamps[-1][0] if stamps else ""
+
+
+def is_of_this_version(part: str) -> bool:
+    """Whether a part was measured since the library's code changed last; no where that cannot be known."""
+    stamp, version = _STAMP.fullmatch(stamp_of(part)), _version()
+    return stamp is not None and bool(version) and stamp[1] == version
+
+
+def _stamp() -> str:
+    version = _version()
+    return f"Measured on {date.today()} by limes {__version__}{f' at {version}' if version else ''}."
+
+
+def _version() -> str:
+    """The last commit that changed the library's code; "" outside a checkout."""
+    log = ["git", "log", "-1", "--format=%h", "--abbrev=8", "--", "../src", "../kernels"]
+    try:
+        return subprocess.run(log, cwd=HOME, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
 
 
 def with_quotations(front: str) -> str:
@@ -47,8 +83,11 @@ def with_quotations(front: str) -> str:
 
 
 def _blocks(part: str) -> list[str]:
-    written = _page(part).read_text().split(f"<!-- {part}: written by ")[1]
-    return re.split(r"\n\n+", written.split(f"<!-- end of {part} -->")[0].strip())[1:]
+    return re.split(r"\n\n+", _written(part).strip())[1:]
+
+
+def _written(part: str) -> str:
+    return _page(part).read_text().split(f"<!-- {part}: written by ")[1].split(f"<!-- end of {part} -->")[0]
 
 
 def _page(part: str) -> Path:

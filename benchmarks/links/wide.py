@@ -130,7 +130,9 @@ def main() -> None:
 
     result = {**readme.load("links"), "contributions": measure()}
     readme.save("links", result)
-    readme.replace("links", f"{report.text(result)}\n\n{report.draw(result)}")
+    # The rest of the page is of another day
+    page = f"{report.text(result)}\n\n{report.draw(result)}"
+    readme.replace("links", page, stamp=readme.stamp_of("links"))
 
 
 if __name__ == "__main__":

@@ -5,12 +5,15 @@ from __future__ import annotations
 import inspect
 import json
 import re
+from datetime import date
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 from benchmarks import readme
 from benchmarks.__main__ import PARTS
+
+import limes
 
 ROOT = Path(__file__).parents[2]
 FRONT = (ROOT / "benchmarks" / "README.md").read_text("utf-8")
@@ -90,8 +93,31 @@ def test_a_part_writes_its_page_and_the_quotation(tmp_path, monkeypatch):
     readme.replace("speed", "Machine: new\n\nnot quoted\n\n| a |\n|---|")
 
     page = (tmp_path / "pages" / "speed.md").read_text()
-    assert page == f"# Speed\n\n{begin}\n\nMachine: new\n\nnot quoted\n\n| a |\n|---|\n\n{end}\n\nlast\n"
+    start = f"# Speed\n\n{begin}\n\nMachine: new\n\nnot quoted\n\n| a |\n|---|\n\n"
+    assert page == f"{start}{readme.stamp_of('speed')}\n\n{end}\n\nlast\n"
+    assert readme.stamp_of("speed").startswith(f"Measured on {date.today()} by limes {limes.__version__}")
     assert (tmp_path / "README.md").read_text() == quoted.format("Machine: new\n\n| a |\n|---|\n\n")
+
+
+def test_a_page_written_again_keeps_its_date_and_is_not_of_this_version(tmp_path, monkeypatch):
+    monkeypatch.setattr(readme, "HOME", tmp_path)
+    monkeypatch.setattr(readme, "PAGES", tmp_path)
+    stamp = "Measured on 2026-01-31 by limes 0.1.0 at 0123abcd."
+    (tmp_path / "README.md").write_text("")
+    (tmp_path / "speed.md").write_text(
+        f"<!-- speed: written by python -m benchmarks -->\n\nold\n\n{stamp}\n\n<!-- end of speed -->\n"
+    )
+
+    readme.replace("speed", "new words", stamp=readme.stamp_of("speed"))
+
+    assert f"\n\nnew words\n\n{stamp}\n\n" in (tmp_path / "speed.md").read_text()
+    assert not readme.is_of_this_version("speed")
+
+
+def test_every_measurement_has_its_date_and_version():
+    for page in readme.PAGES.glob("*.md"):
+        for part in re.findall(r"<!-- ([\w ]+): written by python -m benchmarks", page.read_text("utf-8")):
+            assert readme.stamp_of(part), part
 
 
 @pytest.mark.parametrize("part", PARTS)
