@@ -315,6 +315,14 @@ def error_of_mean(estimates: Floats) -> Floats:
     return np.asarray(estimates.std(axis=-3, ddof=1) / np.sqrt(count) * student_factors(np.array(count - 1)))
 
 
+def rarity_factors(estimates: Floats) -> Floats:
+    """Factors on errors of the mean of estimates (n, ...), larger where few of these carry the variance."""
+    squares = (estimates - estimates.mean(axis=0)) ** 2
+    total, fourth = squares.sum(axis=0), (squares**2).sum(axis=0)
+    rarity = np.divide(fourth, total**2, out=np.zeros_like(total), where=total**2 > 0)
+    return np.asarray(np.sqrt(1.0 + UNSEEN * rarity))
+
+
 # -- sandwich variances --------------------------------------------------------------------------------------
 
 

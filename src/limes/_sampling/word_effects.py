@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from limes import _kernels
 from limes._arrays import Floats, fingerprint, r_squared, streams
 from limes._expectations.moments import Moments
-from limes._sampling.least_squares import UNSEEN, LeastSquares, student_factors
+from limes._sampling.least_squares import LeastSquares, rarity_factors, student_factors
 from limes._sampling.sampled import SampledExpectation, Sampling, least_calls
 from limes._threads import in_threads
 from limes.designs._exchangeable import ExchangeableDesign
@@ -230,8 +230,5 @@ class _Sums(NamedTuple):
 
 def _errors(estimates: Floats) -> Floats:
     """Errors of the mean of batches (B, ...), widened where few of them carry it."""
-    squares = (estimates - estimates.mean(axis=0)) ** 2
-    total, fourth = squares.sum(axis=0), (squares**2).sum(axis=0)
-    rarity = np.divide(fourth, total**2, out=np.zeros_like(total), where=total**2 > 0)
-    variance = total / (_BATCHES - 1) / _BATCHES * (1.0 + UNSEEN * rarity)
-    return np.asarray(np.sqrt(variance) * student_factors(np.array(_BATCHES - 1)))
+    errors = estimates.std(axis=0, ddof=1) / np.sqrt(_BATCHES) * rarity_factors(estimates)
+    return np.asarray(errors * student_factors(np.array(_BATCHES - 1)))

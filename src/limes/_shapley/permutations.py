@@ -51,9 +51,9 @@ import numpy as np
 from limes._arrays import DIFFERENCE_ROUNDING, Bools, Floats, Ints, fingerprint, streams
 from limes._sampling.least_squares import (
     ENOUGH_ANSWERS,
-    UNSEEN,
     Tolerance,
     error_of_mean,
+    rarity_factors,
     student_factors,
 )
 from limes._sampling.sampled import SEQUENCES, Sampling
@@ -466,10 +466,7 @@ class _Walk:
         if mean is not None:
             starts = starts.reshape(len(by_group), self.size, -1).mean(axis=1)
             values, errors = _with_mean(by_group, starts, mean[outputs], DIFFERENCE_ROUNDING * size)
-        squares = (phi - phi.mean(axis=0)) ** 2
-        total, fourth = squares.sum(axis=0), (squares**2).sum(axis=0)
-        rarity = np.divide(fourth, total**2, out=np.zeros_like(total), where=total**2 > 0)
-        errors = errors * np.sqrt(1.0 + UNSEEN * rarity) * widened
+        errors = errors * rarity_factors(phi) * widened
         rounding = DIFFERENCE_ROUNDING * size
         is_share = (prediction >= 0.0) & (prediction <= 1.0)
 

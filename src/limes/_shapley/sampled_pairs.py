@@ -7,7 +7,8 @@ set s of kept columns the second difference of a pair does not depend on what s 
 
 so that E D_ij = ∫₀¹ ∂_i∂_j F(t, ..., t) dt = φ_ij (``pairs.py``). One set with m columns that vary takes
 1 + m + m (m - 1) / 2 answers for all its pairs. A set and its complement, with the same drawn row, are one
-unit, and units are independent: their spread is the error.
+unit, and units are independent: their spread is the error, on its guard against what few of them showed or
+none did, as that of walks is (``permutations.py``).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from limes._arrays import DIFFERENCE_ROUNDING, Floats
-from limes._sampling.least_squares import student_factors
+from limes._sampling.least_squares import rarity_factors, student_factors
 from limes.exceptions import InputError
 from limes.models._calling.caller import Calls
 
@@ -86,7 +87,10 @@ class PairSampler:
     def _differences(
         self, row: Floats, z: Floats, varies: Ints, kept: Bools, sets: Bools, outputs: int
     ) -> tuple[Floats, Floats]:
-        """D of each unit, the mean of its two sets, (units, m, m, k); the largest first differences, (k,)."""
+        """D of each unit, the mean of its two sets, (units, m, m, k); the largest first differences, (k,).
+
+        Where no column by itself changes an output, these are how far its answers are apart.
+        """
         sampling = self.walks.sampling
         calls = Calls(
             self.walks.predict,
@@ -97,6 +101,7 @@ class PairSampler:
         ask, m = calls.one_pass(calls), varies.size
         first, second = np.triu_indices(m, 1)
         total, largest = np.zeros((len(z), m, m, outputs)), np.zeros(outputs)
+        lowest, highest = np.full((2, outputs), np.inf) * [[1.0], [-1.0]]
         step = max(1, _ROWS // (2 * len(sets)))
         for start in range(0, len(z), step):
             some = slice(start, start + step)
@@ -110,7 +115,9 @@ class PairSampler:
                 sign = np.where(its[:, first] == its[:, second], 1.0, -1.0)
                 total[some, first, second] += 0.5 * sign[..., None] * both
                 largest = np.maximum(largest, np.abs(alone).max(axis=(0, 1)))
-        return total + total.swapaxes(1, 2), largest
+                lowest = np.minimum(lowest, answers.min(axis=(0, 1)))
+                highest = np.maximum(highest, answers.max(axis=(0, 1)))
+        return total + total.swapaxes(1, 2), np.where(largest > 0.0, largest, highest - lowest)
 
 
 def _changes(columns: int) -> Bools:
@@ -121,15 +128,20 @@ def _changes(columns: int) -> Bools:
 
 
 def _estimate(differences: tuple[Floats, Floats], varies: Ints, d: int) -> SampledPairs:
-    """Means of units, with errors: at least what answers that are alike may hide."""
+    """Means of units, with errors: at least what answers that are alike may hide.
+
+    That is anything where all answers are the same.
+    """
     each, largest = differences
     units = len(each)
     halves = 0.5 * each
     m = np.arange(varies.size)
     halves[:, m, m] = halves.sum(axis=2)
     errors = student_factors(np.array(units - 1)) * halves.std(axis=0, ddof=1) / np.sqrt(units)
+    errors *= rarity_factors(halves)
     quiet = (np.abs(halves) <= DIFFERENCE_ROUNDING * largest).all(axis=0)
-    errors = np.hypot(errors, np.where(quiet, UNSEEN * 0.5 * largest / (2 * units), 0.0))
+    unseen = np.where(largest > 0.0, UNSEEN * 0.5 * largest / (2 * units), np.inf)
+    errors = np.hypot(errors, np.where(quiet, unseen, 0.0))
     indices = each.mean(axis=0)
     both = np.zeros((2, d, d, each.shape[-1]))
     both[:, varies[:, None], varies] = indices, errors
