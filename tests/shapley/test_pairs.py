@@ -203,8 +203,8 @@ def test_columns_that_do_not_interact_have_errors_all_the_same():
     assert (errors[beside] > 0).all()
 
 
-@pytest.mark.parametrize(("least", "found"), [(9.5, "never"), (9.0, "rarely")])
-def test_pairs_of_an_event_that_few_draws_show_or_none_have_errors_all_the_same(least, found):
+@pytest.mark.parametrize("least", [9.5, 9.0])
+def test_pairs_of_an_event_that_few_draws_show_or_none_have_errors_all_the_same(least):
     """The function is 1 where three columns of the digits 0 to 9 are large: by draws in 0 or 1 of 1,000."""
     digits = np.random.default_rng(1).integers(0, 10, size=(500, 6)).astype(float)
     law = {"bins": None, "bandwidth": np.inf, "law": "empirical", "max_calls": 2048}
@@ -218,7 +218,7 @@ def test_pairs_of_an_event_that_few_draws_show_or_none_have_errors_all_the_same(
         share = ((digits[:, :3] >= least).mean(axis=0)).prod()
         # half of the index of two of three columns that are needed together
         truth = np.where(np.arange(6) < 3, share / 4.0, 0.0)[:, None] * (np.arange(6) < 3) * beside
-        assert (np.abs(account.pairs[0] - truth) <= 1.96 * account.pair_errors[0])[beside].mean() > 0.9, found
+        assert (np.abs(account.pairs[0] - truth) <= 1.96 * account.pair_errors[0])[beside].mean() > 0.9
 
 
 # the joint law needs the answers to its whole background
