@@ -1,6 +1,6 @@
 // Sums of exponentials over weighted points, row by row: what E e^{zf} and its contrasts are made of.
 //
-// For every row, with its points f_k and their weights w_bk of two functionals b, and nodes z_n,
+// For every row, with its points f_k and their weights w_bk of one functional b or two, and nodes z_n,
 //     sum_bn = sum_k w_bk e^{z_n f_k - offset_n}.
 // The first nodes are z_n = x + i (t + n h), whose offsets are one: each is the last one turned by e^{i h f}, which is
 // begun anew every kNodes nodes, so that roundings do not add up. The others are real. Points go through in chunks that
@@ -16,10 +16,10 @@
 
 namespace limes {
 
-// Points (K,), weights (2, K), the first point of each row and K (rows + 1,); nodes (N, 2), offsets (rows, N); sums
-// (rows, 2, 2, N): by functional, real parts before imaginary ones.
+// Points (K,), weights (B, K), the first point of each row and K (rows + 1,); nodes (N, 2), offsets (rows, N); sums
+// (rows, B, 2, N): by functional, real parts before imaginary ones.
 struct ExponentialTask {
-  std::size_t rows, nodes, equidistant, points;
+  std::size_t rows, functionals, nodes, equidistant, points;
   const double *value, *weight;
   const std::int64_t* start;
   const double *node, *offset;
@@ -40,7 +40,7 @@ class Exponentials {
   void add() {
     for (std::size_t row = 0; row < t_.rows; ++row) {
       const double* offset = t_.offset + row * t_.nodes;
-      double* sums = t_.sums + 4 * row * t_.nodes;
+      double* sums = t_.sums + 2 * t_.functionals * row * t_.nodes;
       const auto end = static_cast<std::size_t>(t_.start[row + 1]);
       for (auto first = static_cast<std::size_t>(t_.start[row]); first < end; first += kPoints) {
         load(first, std::min(kPoints, end - first));
@@ -59,7 +59,7 @@ class Exponentials {
     for (std::size_t k = 0; k < kPoints; ++k) {
       const bool inside = k < count;
       value_[k] = inside ? t_.value[first + k] : t_.value[first];
-      for (std::size_t b = 0; b < 2; ++b) weight_[b][k] = inside ? t_.weight[b * t_.points + first + k] : 0.0;
+      for (std::size_t b = 0; b < t_.functionals; ++b) weight_[b][k] = inside ? t_.weight[b * t_.points + first + k] : 0.0;
     }
   }
 
@@ -67,13 +67,13 @@ class Exponentials {
   void scale(double x, double offset) {
     for (std::size_t k = 0; k < kPoints; ++k) {
       const double size = std::exp(x * value_[k] - offset);
-      for (std::size_t b = 0; b < 2; ++b) scaled_[b][k] = weight_[b][k] * size;
+      for (std::size_t b = 0; b < t_.functionals; ++b) scaled_[b][k] = weight_[b][k] * size;
     }
   }
 
   void add_real(std::size_t n, double offset, double* sums) {
     scale(t_.node[2 * n], offset);
-    for (std::size_t b = 0; b < 2; ++b) {
+    for (std::size_t b = 0; b < t_.functionals; ++b) {
       std::array<double, kLanes> lanes{};
       for (std::size_t k = 0; k < kPoints; k += kLanes) {
         for (std::size_t l = 0; l < kLanes; ++l) lanes[l] += scaled_[b][k + l];
@@ -89,7 +89,7 @@ class Exponentials {
     for (std::size_t first = 0; first < t_.equidistant; first += kNodes) {
       turn(t + static_cast<double>(first) * step, real_, imaginary_);
       for (std::size_t n = first; n < std::min(first + kNodes, t_.equidistant); ++n) {
-        for (std::size_t b = 0; b < 2; ++b) {
+        for (std::size_t b = 0; b < t_.functionals; ++b) {
           double* to = sums + 2 * b * t_.nodes + n;
           to[0] += dot(scaled_[b], real_);
           to[t_.nodes] += dot(scaled_[b], imaginary_);

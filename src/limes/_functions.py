@@ -468,6 +468,14 @@ class Composed(Protocol):
         """Some of the functions, or of their like, that no other one is harder to resolve than, (m, n)."""
 
 
+@runtime_checkable
+class Summed(Protocol):
+    """Functions that add up their own values, which would take much memory."""
+
+    def sums(self, x: Floats, weight: Floats, start: Ints) -> Floats:
+        """Weighted sums over runs of values (n,), each from its start (runs + 1,) to the next: (m, runs)."""
+
+
 class Smoothness(NamedTuple):
     """Points where functions may jump or bend, ascending; whether they are constant between them."""
 

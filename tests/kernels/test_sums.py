@@ -390,14 +390,15 @@ def test_exponentials_are_sums_over_points(seed):
     rng = np.random.default_rng(seed)
     counts = rng.choice([0, 1, 63, 64, 65, 200], size=rng.integers(1, 6))
     start = np.concatenate([[0], np.cumsum(counts)])
-    value, weight = rng.normal(size=start[-1]), rng.normal(size=(2, start[-1]))
+    functionals = 1 + seed % 2
+    value, weight = rng.normal(size=start[-1]), rng.normal(size=(functionals, start[-1]))
     equidistant = rng.choice([0, 1, 2, 64, 65, 300])
     poles = rng.normal(size=rng.integers(0 if equidistant else 1, 4))
     contour = rng.normal() + 1j * (rng.normal() + rng.random() * np.arange(equidistant))
     nodes = np.concatenate([contour, poles])
     offsets = rng.normal(size=(counts.size, nodes.size))
     offsets[:, :equidistant] = offsets[:, :1]
-    sums = rng.normal(size=(counts.size, 2, 2, nodes.size))
+    sums = rng.normal(size=(counts.size, functionals, 2, nodes.size))
     expected = sums[:, :, 0] + 1j * sums[:, :, 1]
     for i in range(counts.size):
         of_row = slice(start[i], start[i + 1])
@@ -417,6 +418,8 @@ def test_exponentials_refuse_what_does_not_fit():
     wrong = [
         (0, np.ones(2)),
         (1, np.ones((3, 2))),
+        (1, np.ones((3, 3))),
+        (1, np.ones((1, 3))),
         (2, np.array([0, 1, 2])),
         (2, np.array([1, 1, 3])),
         (2, np.array([0, 4, 3])),

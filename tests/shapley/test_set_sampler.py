@@ -39,7 +39,11 @@ FUNCTIONS = {
     "steps": lambda u: np.floor(u[:, 0] + u[:, 2]) + 2.0 * (u[:, 3] > 0.5) * u[:, 4],
     "interactions alone": lambda u: np.sign(u[:, 0] * u[:, 2]) * (1.0 + u[:, 3]),
     "rare": lambda u: u[:, 0] + 10.0 * ((u[:, 2] > 1.2) & (u[:, 3] > 1.0)),
-    "smooth": lambda u: np.tanh(u @ [1.0, -0.3, 0.7, 0.5, 1.0]) + 0.3 * np.sin(2.0 * u[:, 0]),
+    # no product with a matrix, whose last bit depends on the number of rows
+    "smooth": lambda u: (
+        np.tanh(u[:, 0] - 0.3 * u[:, 1] + 0.7 * u[:, 2] + 0.5 * u[:, 3] + u[:, 4])
+        + 0.3 * np.sin(2.0 * u[:, 0])
+    ),
     "heavy tails": lambda u: np.exp(0.5 * (u[:, 0] + u[:, 2] - u[:, 3])),
     "one column": lambda u: u[:, 2] ** 2,
 }

@@ -19,7 +19,7 @@ import numpy as np
 from limes._arrays import Floats, Ints
 from limes._expectations.moments import Moments, ProductExpectation, concatenate_moments
 from limes._functions import Density, Function, is_line, texture
-from limes._kernels import add_kept_products, add_node_products
+from limes._kernels import add_exponentials, add_kept_products, add_node_products
 from limes._threads import LRUCache
 from limes.designs._column import Column, IndicatorColumn, RangedColumn
 from limes.designs._gaussian import GaussianPieces
@@ -66,8 +66,14 @@ def waves_at(nodes: Complexes, value: Floats, offsets: Floats, equidistant: int 
             more = min(filled, count - filled)
             np.multiply(waves[:more], ratio, out=waves[filled : filled + more])
             ratio, filled = ratio * ratio, filled + more
-    waves[count:] = np.exp(np.multiply.outer(nodes[count:], value) - offsets[count:])
+    waves[count:] = _exponentials(nodes[count:], value, offsets[count:])
     return waves
+
+
+def _exponentials(nodes: Complexes, value: Floats, offsets: Floats) -> Complexes | Floats:
+    """e^{z_n v - offset} one by one, (N, n): real numbers at real nodes, which take a tenth of the time."""
+    nodes = nodes if nodes.imag.any() else nodes.real
+    return np.asarray(np.exp(np.multiply.outer(nodes, value) - offsets))
 
 
 class NodeGroup(NamedTuple):
@@ -138,6 +144,21 @@ class Waves:
         """The exponentials of values of f, (n,) -> (N, n)."""
         return waves_at(self.nodes, value, self.offsets[:, None], self.equidistant)
 
+    def sums(self, value: Floats, weight: Floats, start: Ints) -> Complexes:
+        """Weighted sums over runs of values of f, each from its start (runs + 1,) to the next: (N, runs)."""
+        even, runs = self.equidistant, start.size - 1
+        sums = np.zeros((self.nodes.size, runs), dtype=np.complex128)
+        if even:
+            nodes, parts = self.nodes[:even].view(np.float64).reshape(-1, 2), np.zeros((runs, 1, 2, even))
+            offsets = np.tile(self.offsets[:even], (runs, 1))
+            add_exponentials(value, weight[None], start, nodes, even, offsets, parts)
+            sums[:even] = (parts[:, 0, 0] + 1j * parts[:, 0, 1]).T
+        if even < self.nodes.size and value.size:
+            terms = _exponentials(self.nodes[even:], value, self.offsets[even:, None]) * weight
+            filled = start[:-1] < start[1:]
+            sums[even:, filled] = np.add.reduceat(terms, start[:-1][filled], axis=1)
+        return sums
+
     def fastest(self, value: Floats) -> Floats:
         """The exponentials that turn and grow fastest, as real functions, (n,) -> (m, n)."""
         if not self.nodes.size:
@@ -180,15 +201,11 @@ class WaveBundle:
         if not any(waves.nodes.size for waves in self.waves):
             return np.zeros((0, whole.shape[1]), dtype=np.complex128)
         piece, x, weight = density.points(self.fastest, breaks, panels)
+        return self.sums(x, weight, np.searchsorted(piece, np.arange(whole.shape[1] + 1)))
+
+    def sums(self, x: Floats, weight: Floats, start: Ints) -> Complexes:
         values = self.function(x)
-        first = np.searchsorted(piece, np.arange(whole.shape[1] + 1))
-
-        def sums(waves: Waves) -> Complexes:
-            terms = waves.of(waves.loading @ values) * weight
-            added = np.add.reduceat(terms, np.minimum(first[:-1], piece.size - 1), axis=1)
-            return np.where(first[:-1] < first[1:], added, 0.0)
-
-        return np.concatenate([sums(waves) for waves in self.waves])
+        return np.concatenate([waves.sums(waves.loading @ values, weight, start) for waves in self.waves])
 
     def fastest(self, x: Floats) -> Floats:
         values, waves = self.function(x), self.waves

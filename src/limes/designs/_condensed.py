@@ -32,7 +32,7 @@ from typing import NamedTuple
 import numpy as np
 
 from limes._arrays import Floats, Ints
-from limes._functions import LARGEST, Bump, Composed, Function, Interval, by_category, parts, texture
+from limes._functions import LARGEST, Bump, Composed, Function, Interval, Summed, by_category, parts, texture
 
 # Points of a panel, and how many of its last coefficients must be negligible
 _POINTS, _LAST = 16, 3
@@ -56,8 +56,11 @@ class CellPoints(NamedTuple):
     def part(self, start: int, stop: int) -> CellPoints:
         return CellPoints(self.x[start:stop], self.weight[start:stop], self.cell[start:stop])
 
-    def sums(self, values: Floats, cells: int) -> Floats:
-        """Weighted sums of values (m, K) in each cell, (m, cells); 0 in a cell without points."""
+    def sums(self, function: Function, cells: int) -> Floats:
+        """Weighted sums of m functions in each cell, (m, cells); 0 in a cell without points."""
+        if isinstance(function, Summed):
+            return function.sums(self.x, self.weight, np.searchsorted(self.cell, np.arange(cells + 1)))
+        values = function(self.x)
         sums = np.zeros((len(values), cells), dtype=values.dtype)
         if self.x.size:
             first = np.flatnonzero(np.diff(self.cell, prepend=-1))
@@ -76,8 +79,7 @@ class ManyAtoms:
         """Σ_i w_i g(x_i) in each cell, for m functions g: (m, cells)."""
         if isinstance(function, Interval):
             return self._in_intervals(function)
-        points = self.points(function)
-        return points.sums(function(points.x), self.cells)
+        return self.points(function).sums(function, self.cells)
 
     def points(self, function: Function) -> CellPoints:
         """Points that give the sums of all the functions: as few as suffice."""
