@@ -193,11 +193,22 @@ class Lookup:
     other: Floats  # (m,)
 
     def __call__(self, x: Floats) -> Floats:
-        table = np.column_stack([self.values, self.other, self.missing])
-        column = np.searchsorted(self.keys, x)
-        is_key = np.append(self.keys, np.nan)[column] == x
-        column = np.where(is_key, column, self.keys.size)
-        return table[:, np.where(np.isnan(x), self.keys.size + 1, column)]
+        return np.asarray(self.table[:, self.places(x)])
+
+    @cached_property
+    def table(self) -> Floats:
+        """The values of all keys, of any other value, and of a missing one, (m, L + 2)."""
+        return np.column_stack([self.values, self.other, self.missing])
+
+    @cached_property
+    def _ends(self) -> Floats:
+        return np.append(self.keys, np.nan)
+
+    def places(self, x: Floats) -> Ints:
+        """Columns of the table that values (n,) have."""
+        place = np.searchsorted(self.keys, x)
+        place = np.where(self._ends[place] == x, place, self.keys.size)
+        return np.where(np.isnan(x), self.keys.size + 1, place)
 
     def integrate(self, density: Density) -> Floats:  # noqa: ARG002 - raises
         raise InputError(

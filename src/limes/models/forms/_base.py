@@ -21,7 +21,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limes._arrays import Bools, Floats, check_rows, finite_array, float_array, times
-from limes._functions import Bump, Function, Identity, Interval, Polynomial, Power, as_function, is_line
+from limes._functions import (
+    Bump,
+    Function,
+    Identity,
+    Interval,
+    Lookup,
+    Polynomial,
+    Power,
+    as_function,
+    is_line,
+)
 from limes.exceptions import InputError
 
 # rows x terms evaluated at once: 16 MB of float64
@@ -73,10 +83,13 @@ class Sum(HasOutputs):
 
     def predict(self, x: Floats) -> Floats:
         total = np.broadcast_to(self.intercept, (len(x), *self.intercept.shape)).copy()
-        lines = self._lines(x)
+        lines, looked_up = self._lines(x), self._looked_up
         for j, (function, loading) in enumerate(zip(self.functions, self.loadings, strict=True)):
             if j in lines:
                 total += lines[j]
+            elif j in looked_up:
+                lookup, effects = looked_up[j]
+                total += effects[lookup.places(x[:, j])]
             elif function is not None:
                 total += times(function(x[:, j]).T, loading)
         return total
@@ -91,6 +104,15 @@ class Sum(HasOutputs):
         values = (constant + (its - center) * slope) * loading
         present = np.flatnonzero(~np.isnan(its).any(axis=0)).tolist()
         return {places[i]: values[:, i] for i in present}
+
+    @cached_property
+    def _looked_up(self) -> dict[int, tuple[Lookup, Floats]]:
+        """Columns whose values are looked up, and what each place of the table adds, (L + 2, ...)."""
+        return {
+            j: (f, times(f.table.T, loading))
+            for j, (f, loading) in enumerate(zip(self.functions, self.loadings, strict=True))
+            if isinstance(f, Lookup)
+        }
 
     @cached_property
     def _straight(self) -> tuple[list[int], Floats]:
