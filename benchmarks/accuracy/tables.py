@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 from sklearn.datasets import load_breast_cancer, load_diabetes
 
-from benchmarks.speed.cases import DATA, AbsentError
+from benchmarks.data import DATA
+from benchmarks.speed.cases import AbsentError
 
 MOST_ROWS = 4000
 

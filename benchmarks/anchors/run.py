@@ -1,6 +1,6 @@
 """Anchors of limes and of their authors' program, under one law: rows of the table in which facts hold.
 
-``LIMES_DATA=... python -m benchmarks anchors``; anchor is ``pip install anchor-exp``. Its search runs as its
+``python -m benchmarks anchors``; anchor is ``pip install anchor-exp``. Its search runs as its
 ``AnchorTabularExplainer`` runs it, with its own options, and facts about quartiles. limes has as many facts
 for the comparison of errors, and the fewest that it can certify for that of promises. A sampler of this file
 draws the rows that judge both.
@@ -8,10 +8,8 @@ draws the rows that judge both.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from time import process_time
 from typing import Any
 
@@ -21,6 +19,7 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.ensemble import RandomForestClassifier
 
 import limes
+from benchmarks.data import table_path
 from benchmarks.progress import say
 from benchmarks.speed.run import machine
 
@@ -69,7 +68,7 @@ def _cases(wanted: str) -> Iterator[Case]:
         if wanted not in table:
             continue
         if table in TARGETS:
-            path = Path(os.environ["LIMES_DATA"]) / "tabular" / f"{table}.csv.gz"
+            path = table_path(table)
             x = pd.read_csv(path, keep_default_na=False, na_values=[""]).head(MOST)
             y = np.asarray(TARGETS[table](x.pop("target")))
         else:

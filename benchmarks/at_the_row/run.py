@@ -24,8 +24,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVR
 
 import limes
+from benchmarks.data import DATA
 from benchmarks.progress import say
-from benchmarks.speed.cases import DATA
 from benchmarks.speed.run import machine
 
 # Rows of a table at most, rows that are judged, and rows by which a design is suggested

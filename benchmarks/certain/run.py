@@ -1,6 +1,6 @@
 """Facts that hold for certain: how many, in what time, and whether enumeration and a search contradict them.
 
-``LIMES_DATA=... python -m benchmarks certain``. Forests of 100 trees of depth 10 and XGBoost of 300 trees of
+``python -m benchmarks certain``. Forests of 100 trees of depth 10 and XGBoost of 300 trees of
 depth 6 are explained at rows that they were not fitted to. An optimiser that knows nothing but the model's
 own ``predict_proba`` then looks for rows with the same facts and another class: it mutates the best of a
 population, within the domain. Small models are compared with the enumeration of all rows and of all sets of
@@ -9,11 +9,9 @@ columns.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, product
-from pathlib import Path
 from time import process_time
 from typing import Any
 from unittest.mock import patch
@@ -29,6 +27,7 @@ from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
 
 import limes
+from benchmarks.data import table_path
 from benchmarks.progress import say
 from benchmarks.speed.run import machine
 from limes._rules.certain import FactSets
@@ -84,7 +83,7 @@ def cases_of(wanted: str) -> Iterator[Case]:
     for (table, of_target), (name, model) in product(TABLES.items(), MODELS.items()):
         if wanted not in table:
             continue
-        path = Path(os.environ["LIMES_DATA"]) / "tabular" / f"{table}.csv.gz"
+        path = table_path(table)
         x = pd.read_csv(path, keep_default_na=False, na_values=[""])
         y = np.asarray(of_target(x.pop("target"))).astype(int)
         order = np.random.default_rng(0).permutation(len(x))

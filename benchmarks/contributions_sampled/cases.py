@@ -14,7 +14,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.speed.cases import DATA
+from benchmarks.data import DATA
 
 # Columns of a table at most: the truth is the sum over all sets of columns
 _MOST, _ROWS = 12, 3000

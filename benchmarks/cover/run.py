@@ -1,16 +1,14 @@
 """Rules that cover a table: how many, how much they cover, in what time, and what draws say of them.
 
-``LIMES_DATA=... python -m benchmarks cover``. Forests of 100 trees of depth 5, XGBoost of 100 trees of depth
+``python -m benchmarks cover``. Forests of 100 trees of depth 5, XGBoost of 100 trees of depth
 3 and logistic regression are audited on rows that they were not fitted to. Rows are then drawn in each rule
 by code that knows its conditions and the model's own ``predict``, and nothing else.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -25,6 +23,7 @@ from xgboost import XGBClassifier
 
 import limes
 from benchmarks.certain.run import Case
+from benchmarks.data import table_path
 from benchmarks.progress import say
 from benchmarks.speed.run import machine
 
@@ -64,7 +63,7 @@ def _cases(wanted: str) -> Iterator[Case]:
     for (table, of_target), (name, model) in product(TABLES.items(), MODELS.items()):
         if wanted not in table:
             continue
-        path = Path(os.environ["LIMES_DATA"]) / "tabular" / f"{table}.csv.gz"
+        path = table_path(table)
         x = pd.read_csv(path, keep_default_na=False, na_values=[""])
         y = np.asarray(of_target(x.pop("target"))).astype(int)
         order = np.random.default_rng(0).permutation(len(x))

@@ -22,8 +22,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import limes
+from benchmarks.data import DATA
 from benchmarks.progress import say
-from benchmarks.speed.cases import DATA
 from benchmarks.tables.run import encoded
 
 ROWS = 50

@@ -27,7 +27,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks import readme
-from benchmarks.accuracy.tables import DATA
+from benchmarks.data import DATA
 from benchmarks.progress import say
 from benchmarks.speed.cases import AbsentError
 from benchmarks.text.cases import reviews

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from benchmarks.data import DATA
 from benchmarks.few_calls import reviews
 from benchmarks.few_calls.games import Game, games
-from benchmarks.images.networks import DATA
 from benchmarks.progress import say
 from benchmarks.readme import HOME
 from benchmarks.speed.run import machine

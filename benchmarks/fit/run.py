@@ -18,8 +18,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
 import limes
+from benchmarks.data import DATA
 from benchmarks.progress import say
-from benchmarks.speed.cases import DATA
 
 # Rows that are explained of each table, rows that models are fitted to, rows of the batch that is timed, and
 # those whose effects are timed

@@ -1,6 +1,6 @@
 """Facts chosen by anchor, by least squares and as rules that hold: how often the prediction moves.
 
-``LIMES_DATA=... python -m benchmarks holding``; anchor is ``pip install --no-deps anchor-exp``. All three see
+``python -m benchmarks holding``; anchor is ``pip install --no-deps anchor-exp``. All three see
 the same facts, rows and law: anchor's own beam search (``AnchorBaseBeam``, with the options that it has for
 tables) draws its rows from the neighbourhood of limes. It decides how many facts a row has, and the others
 choose as many. Of regressions anchor keeps |f(z) - f(x)| within half a standard deviation of the answers.
@@ -9,10 +9,8 @@ Errors are those of rows that no method has seen.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from time import process_time
 from typing import Any
 
@@ -31,6 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import limes
+from benchmarks.data import table_path
 from benchmarks.progress import say
 from benchmarks.speed.run import machine
 
@@ -104,7 +103,7 @@ def measure(cases: str = "") -> dict:
 
 def _cases() -> Iterator[Case]:
     for table in (*CLASSIFIERS, *REGRESSIONS):
-        path = Path(os.environ["LIMES_DATA"]) / "tabular" / f"{table}.csv.gz"
+        path = table_path(table)
         frame = pd.read_csv(path, keep_default_na=False, na_values=[""]).head(MOST)
         y, x = frame.pop("target"), frame
         texts = [j for j, kind in enumerate(x.dtypes) if not pd.api.types.is_numeric_dtype(kind)]

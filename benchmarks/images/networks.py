@@ -1,11 +1,9 @@
-"""The classifiers and photographs of LIMES_DATA, as they are asked here."""
+"""The classifiers and photographs of the data, as they are asked here."""
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +11,7 @@ import onnxruntime
 from PIL import Image
 
 import limes
-
-DATA = Path(os.environ.get("LIMES_DATA", Path(__file__).parents[3] / "shared" / "data"))
+from benchmarks.data import DATA
 
 
 class Timed(onnxruntime.InferenceSession):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
+from benchmarks.data import DATA
 from benchmarks.images import accuracy, overhead
-from benchmarks.images.networks import DATA
 from benchmarks.progress import say
 from benchmarks.speed.run import machine
 

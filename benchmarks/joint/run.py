@@ -18,8 +18,9 @@ from sklearn.pipeline import make_pipeline
 import limes
 from benchmarks.accuracy.cases import columns
 from benchmarks.black_boxes.cases import TABLES
+from benchmarks.data import DATA
 from benchmarks.progress import say
-from benchmarks.speed.cases import DATA, AbsentError
+from benchmarks.speed.cases import AbsentError
 from benchmarks.speed.run import machine
 
 ROWS, DIAGNOSED, MOST = 100, 20, 4000

@@ -19,9 +19,9 @@ from sklearn.preprocessing import OneHotEncoder
 from xgboost import XGBClassifier, XGBRegressor
 
 import limes
+from benchmarks.data import DATA
 from benchmarks.letters.enumeration import trees
 from benchmarks.progress import say
-from benchmarks.speed.cases import DATA
 from benchmarks.speed.run import machine
 
 # Rows that are explained of each table, and that models are fitted to; rows of the background, all of which

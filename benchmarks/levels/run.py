@@ -6,7 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import version
 from multiprocessing import get_context
 
-from benchmarks.images.networks import DATA
+from benchmarks.data import DATA
 from benchmarks.levels import texts
 from benchmarks.progress import say
 from benchmarks.speed.run import machine

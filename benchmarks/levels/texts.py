@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import limes
-from benchmarks.images.networks import DATA
+from benchmarks.data import DATA
 from benchmarks.progress import say
 from limes.exceptions import NotReadableError
 

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 import limes
+from benchmarks.data import DATA
 from benchmarks.progress import say
-from benchmarks.speed.cases import DATA
 
 TABLES = ("german_credit", "adult", "titanic", "wine_quality_white", "california_housing")
 # The last is the default: three pairs a column

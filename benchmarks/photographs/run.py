@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from benchmarks.images.networks import DATA, LITE, SMALL
+from benchmarks.data import DATA
+from benchmarks.images.networks import LITE, SMALL
 from benchmarks.photographs import areas
 from benchmarks.progress import say
 from benchmarks.speed.run import machine

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 import limes
+from benchmarks.data import DATA
 from benchmarks.shown.ways import of_both_classes, ways
-from benchmarks.speed.cases import DATA, AbsentError
+from benchmarks.speed.cases import AbsentError
 
 NAMES = ("bird", "cat", "coffee", "flower", "grace_hopper", "parrot")
 MODEL, SIDE = "mobilenet_v1_025_128.onnx", 128

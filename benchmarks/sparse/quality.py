@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +17,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 import limes
+from benchmarks.data import table_path
 from benchmarks.progress import say
 
 TABLES = (
@@ -54,7 +53,7 @@ def measure() -> list[dict[str, Any]]:
 
 
 def _cases(table: str) -> Iterator[tuple[str, dict[str, limes.SparseExplainer], pd.DataFrame]]:
-    path = Path(os.environ["LIMES_DATA"]) / "tabular" / f"{table}.csv.gz"
+    path = table_path(table)
     frame = pd.read_csv(path, keep_default_na=False, na_values=[""]).head(MOST)
     x, y = frame.drop(columns="target"), frame["target"]
     texts = list(x.columns[[not pd.api.types.is_numeric_dtype(kind) for kind in x.dtypes]])

@@ -1,4 +1,4 @@
-"""Rules of 15 and 20 literals of real tables: ``LIMES_DATA=... python -m benchmarks.sparse.real``.
+"""Rules of 15 and 20 literals of real tables: ``python -m benchmarks.sparse.real``.
 
 Networks over the literals of the 2025 paper's larger sets, a row of each, σ = 1; 1,000 rows as in the paper,
 and more of the largest set. The search without a constant is the paper's problem. Seconds are the
@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections.abc import Callable
 from itertools import product
-from pathlib import Path
 from time import process_time
 
 import numpy as np
@@ -22,6 +20,7 @@ from sklearn.neural_network import MLPRegressor
 
 import limes
 from benchmarks import readme
+from benchmarks.data import table_path
 from benchmarks.progress import say
 from benchmarks.speed.run import machine
 from limes._rules.neighbourhood import FlipLaw
@@ -81,7 +80,7 @@ def text(result: dict) -> str:
 
 def _problem(table: str) -> Callable[[int, bool], SampleProblem]:
     """Return a function of the number of rows and ``intercept`` that makes the problem at a table's row."""
-    path = Path(os.environ["LIMES_DATA"]) / "tabular" / f"{table}.csv.gz"
+    path = table_path(table)
     frame = pd.read_csv(path, keep_default_na=False, na_values=[""])
     y = frame.pop("target").to_numpy(dtype=float)
     signs = limes.Literals.fit(frame, bins=4).transform(frame)

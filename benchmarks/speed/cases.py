@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.datasets import fetch_california_housing, make_friedman1
 from sklearn.ensemble import RandomForestRegressor
 
+from benchmarks.data import DATA
+
 ROWS = 20_000
-DATA = Path(os.environ.get("LIMES_DATA", "../shared/data"))
 
 
 class AbsentError(Exception):

@@ -16,8 +16,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import limes
+from benchmarks.data import DATA
 from benchmarks.progress import say
-from benchmarks.speed.cases import DATA
 
 ROWS = 100
 

@@ -18,7 +18,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.tree import DecisionTreeRegressor
 
-from benchmarks.speed.cases import DATA, AbsentError
+from benchmarks.data import DATA
+from benchmarks.speed.cases import AbsentError
 
 TRAINING = 5000
 MARGIN = "TF-IDF + logistic margin"

@@ -359,8 +359,8 @@ def _objects(frame: Any, places: list[int]) -> Objects:
     """The cells of some columns as objects, (columns, rows)."""
     if len(frame) == 1:
         # a row of many columns of texts at once: column by column it takes five times as long
-        return frame.iloc[0].to_numpy(dtype=object)[places][:, None]
-    return frame.iloc[:, places].to_numpy(dtype=object).T
+        return np.asarray(frame.iloc[0].to_numpy(dtype=object)[places][:, None])
+    return np.asarray(frame.iloc[:, places].to_numpy(dtype=object).T)
 
 
 def _usual_column(column: TableColumn, values: Floats) -> Any:
