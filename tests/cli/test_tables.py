@@ -135,6 +135,17 @@ def explained(result, name):
         return limes.Explanation.from_json(file.read()).coefficients.values
 
 
+def test_a_row_of_a_long_csv_that_cannot_be_read_is_left_out_of_the_background_and_named(
+    with_a_text, monkeypatch
+):
+    read = ("bad.csv", "--row", "21", "--json", "bad.json")
+    its = explained(with_a_text("explain", *read), "bad.json")
+    monkeypatch.setattr(tables, "_WHOLE", 1)
+    result = with_a_text("explain", *read)
+    assert "1 row of bad.csv is left out: row 7, column 'age': 'thirty' is no" in result.stderr
+    np.testing.assert_array_equal(explained(result, "bad.json"), its)
+
+
 @pytest.mark.parametrize("background", [(), ("--background", "bad.csv")])
 def test_a_text_in_a_column_of_numbers_costs_its_row_alone(with_a_text, background):
     name = "good.csv" if background else "bad.csv"

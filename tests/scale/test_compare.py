@@ -309,6 +309,20 @@ KEYED = {  # columns of keys, and the texts by which the 38th row is called
 }
 
 
+@pytest.mark.parametrize("places", [(7, 8), (7, 50)])
+def test_several_rows_of_one_key_have_no_account(tmp_path, places):
+    rows, folder, model = draw(np.random.default_rng(3), 60), tmp_path / "out", tmp_path / "model.joblib"
+    names = np.array([f"A{i}" for i in range(60)], dtype=object)
+    names[[*places]] = "B"
+    rows.assign(customer=names).to_csv(tmp_path / "rows.csv", index=False)
+    joblib.dump(MODEL, model)
+    words = ["explain-table", model, tmp_path / "rows.csv", folder, "--trust-pickle", "--key", "customer"]
+    assert CliRunner().invoke(app, [*map(str, [*words, "--rows-per-part", "20"])]).exit_code == 0
+    with pytest.raises(InputError, match=rf"several rows 'B', at \[?{places[0]}, {places[1]}"):
+        row_changes(folder, folder, "B")
+    assert row_changes(folder, folder, "A9")
+
+
 @pytest.mark.parametrize("kind", KEYED)
 @pytest.mark.parametrize(("suffix", "layout"), [("csv", "wide"), ("csv", "long"), ("parquet", "wide")])
 def test_the_account_of_a_row_that_is_called_by_its_key(tmp_path, kind, suffix, layout):

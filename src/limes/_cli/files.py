@@ -454,6 +454,12 @@ def number_of(cell: Any) -> float | None:
 
 def good_rows(path: Path, rows: int, faults: Mapping[int, str]) -> list[int]:
     """The rows without a fault; those with one are reported."""
+    report_omitted(path, faults)
+    return [row for row in range(rows) if row not in faults]
+
+
+def report_omitted(path: Path, faults: Mapping[int, str]) -> None:
+    """Report the rows that no background has, as they could not be read."""
     if faults:
         first = min(faults)
         verb = "is" if len(faults) == 1 else "are"
@@ -462,7 +468,6 @@ def good_rows(path: Path, rows: int, faults: Mapping[int, str]) -> list[int]:
             f"row {first}, {one_line(faults[first])}{'; and others' if len(faults) > 1 else ''}"
         )
         typer.secho(text, fg="yellow", err=True)
-    return [row for row in range(rows) if row not in faults]
 
 
 def _series(like: Any, cells: Sequence[Any], kind: str) -> Any:

@@ -248,12 +248,15 @@ class _Csv(TableFile):
     def read(self, names: Sequence[str], rows: Sequence[int], *, sample: bool) -> tuple[Any, Any]:
         from limes.scale._sources import picked
 
-        learnt, chosen, reasons, count = picked(self._source, names, BACKGROUND, rows)
-        _check(rows, count)
+        its = picked(self._source, names, BACKGROUND, rows)
+        _check(rows, its.rows)
         for row in rows:
-            if row in reasons:
-                raise InputError(f"--row {row} of {self.path} could not be read: {reasons[row]}")
-        return _native(chosen, self.types), _native(learnt, self.types) if sample else None
+            if row in its.reasons:
+                raise InputError(f"--row {row} of {self.path} could not be read: {its.reasons[row]}")
+        if not sample:
+            return _native(its.chosen, self.types), None
+        files.report_omitted(self.path, its.omitted)
+        return _native(its.chosen, self.types), _native(its.sample, self.types)
 
 
 def _native(table: Any, types: files.ColumnTypes) -> Any:

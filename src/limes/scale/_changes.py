@@ -67,7 +67,8 @@ def row_changes(earlier: Any, later: Any, row: str) -> list[RowChange]:
     Raises
     ------
     InputError
-        A folder is not finished, has no contributions, or not this row, or the row has an error there.
+        A folder is not finished, has no contributions, or not this row, or several rows with this key, or
+        the row has an error there.
 
     Examples
     --------
@@ -92,14 +93,24 @@ def row_changes(earlier: Any, later: Any, row: str) -> list[RowChange]:
 
 def _accounts(folder: Any, row: str) -> dict[str, tuple[float, float, dict[str, float]]]:
     """Prediction, base and contributions of each output of a row."""
+    lines: Any = None
     for frame in run_and_parts(folder)[1]:
         # columns begin with "row", the keys, "output": without keys the position is the key
         keys = frame.columns[1 : frame.columns.index("output")] or ["row"]
         texts = zip(*(map(str, frame[key].to_list()) for key in keys), strict=True)
         its = frame.filter([",".join(cells) == row for cells in texts])
-        if len(its):
-            return dict(_account_of(its, folder, row))
-    raise InputError(f"{folder} has no row {row!r}: pass the text of its key")
+        if len(its) and (lines is not None or its["row"].n_unique() > 1):
+            places = dict.fromkeys(
+                [*([] if lines is None else lines["row"].to_list()), *its["row"].to_list()]
+            )
+            raise InputError(
+                f"{folder} has several rows {row!r}, at {listed([*places])} of the table: run explain-table "
+                "with a further --key, by which they differ"
+            )
+        lines = its if len(its) else lines
+    if lines is None:
+        raise InputError(f"{folder} has no row {row!r}: pass the text of its key")
+    return dict(_account_of(lines, folder, row))
 
 
 def _account_of(lines: Any, folder: Any, row: str) -> Any:

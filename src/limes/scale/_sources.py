@@ -27,7 +27,7 @@ from fnmatch import fnmatchcase
 from functools import cache, cached_property, lru_cache
 from glob import glob, has_magic
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import numpy as np
@@ -694,26 +694,40 @@ def _footer(path: Place) -> tuple[pa.Schema, list[int]]:
 
 def decimated(source: Source, columns: Sequence[str], rows: int) -> pa.Table:
     """Every m-th row of the table that can be read, between ``rows`` and ``2 * rows`` of them."""
-    return picked(source, columns, rows)[0]
+    return picked(source, columns, rows).sample
 
 
-def picked(
-    source: Source, columns: Sequence[str], rows: int, at: Sequence[int] = ()
-) -> tuple[pa.Table, pa.Table, dict[int, str], int]:
-    """The same, and rows by their positions ``at``: reasons why some could not be read, and rows in all."""
+class Picked(NamedTuple):
+    """Rows of a table: evenly spaced ones, and those of given positions."""
+
+    sample: pa.Table
+    omitted: dict[int, str]  # why rows of the sample could not be read, by position
+    chosen: pa.Table
+    reasons: dict[int, str]  # why rows of given positions could not be read
+    rows: int  # of the table
+
+
+def picked(source: Source, columns: Sequence[str], rows: int, at: Sequence[int] = ()) -> Picked:
+    """Every m-th row, between ``rows`` and ``2 * rows`` of them, and the rows at some positions."""
     schema = pa.schema([source.schema.field(name) for name in columns])
     sample: pa.Table = schema.empty_table()
     step, position = 1, 0
     singles: dict[int, pa.Table] = {}
-    reasons: dict[int, str] = {}
+    omitted, reasons = dict[int, str](), dict[int, str]()
     for part in source.parts(2 * rows, columns):
         for chunk in part.read(columns):
             for i in at:
                 if position <= i < position + chunk.num_rows:
                     singles[i], why = typed(chunk.slice(i - position, 1), schema, ())
                     reasons |= {i: why[0]} if why else {}
-            if not isinstance(chunk, Unreadable):
-                cells, wrong = typed(_every(chunk, step, (-position) % step), schema, ())
+            first = (-position) % step
+            if isinstance(chunk, Unreadable):
+                omitted |= dict.fromkeys(
+                    range(position + first, position + chunk.num_rows, step), chunk.reason
+                )
+            else:
+                cells, wrong = typed(_every(chunk, step, first), schema, ())
+                omitted |= {position + first + step * i: why for i, why in wrong.items()}
                 good = pa.array([i for i in range(cells.num_rows) if i not in wrong], pa.int64())
                 sample = pa.concat_tables([sample, cells.take(good) if wrong else cells])
             position += chunk.num_rows
@@ -722,7 +736,7 @@ def picked(
     if not sample.num_rows:
         raise InputError("the table has no rows that could be read")
     one_by_one = pa.concat_tables([singles[i] for i in at if i in singles] or [schema.empty_table()])
-    return sample.combine_chunks(), one_by_one.combine_chunks(), reasons, position
+    return Picked(sample.combine_chunks(), omitted, one_by_one.combine_chunks(), reasons, position)
 
 
 def _every(rows: pa.Table, step: int, first: int = 0) -> pa.Table:
