@@ -209,7 +209,7 @@ def explained(explanation):
 
 
 @tables
-def test_what_is_learnt_from_a_table_is_what_lime_learns(case):
+def test_a_table_is_learnt_as_lime_learns_it(case):
     case = case()
     lime = case.lime()
     for j, law in enumerate(case.limes()._model.family.marginals):

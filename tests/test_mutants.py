@@ -47,7 +47,7 @@ def test_a_files_tests_are_those_of_its_name_first(file, first):
     assert near(PACKAGE / file)[0] == first
 
 
-def test_of_the_tests_that_enter_a_function_those_of_its_room_come_first_then_the_quickest():
+def test_tests_of_a_functions_folder_come_first_then_the_quickest():
     function = frozenset({"_fitting.py::fit_rows"})
     recorded = {
         "tests/test_papers.py::test_b": (3.0, function),

@@ -64,6 +64,8 @@ QUOTING = ("tools/house_rules.py", "docs/STYLE.md")
 _HEADINGS = re.compile(r"(Of|What) ")
 # Beginnings of docstrings that have no subject and verb
 _BEGINNINGS = re.compile(r"(Of|What|Those)\b(?!-)")
+# Beginnings of names of tests that are no clause, or one without a subject
+_TESTS = re.compile(r"test_(of|that|those|what|where|which|whose)_")
 _UNDERLINE = re.compile(r"([=\-~^\"'*+#])\1{2,}")
 _PHRASES = re.compile("|".join(rf"(?P<p{i}>\b(?:{phrase}))" for i, phrase in enumerate(PHRASES)))
 
@@ -150,8 +152,10 @@ def problems(path: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def beginnings(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield line and first line of docstrings that begin without a subject."""
+    """Yield line and first line of docstrings, and names of tests, that begin without a subject."""
     for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _TESTS.match(node.name):
+            yield node.lineno, node.name
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = (ast.get_docstring(node) or "").split("\n")[0]
             if _BEGINNINGS.match(first):

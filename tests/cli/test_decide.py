@@ -125,7 +125,7 @@ def test_an_approval_has_supporting_reasons(folder, model):
     assert "would fall" in text
 
 
-def test_where_lower_is_better_a_refusal_has_reasons_that_raise(folder):
+def test_reasons_of_a_refusal_raise_the_output_where_lower_is_better(folder):
     text = run(folder, "loss.skops", "train.csv", "--row", int(SCORE.argmax()), "--below", "0.5").output
     assert text.splitlines()[1].startswith("Prediction: ")
     assert ", above the threshold of 0.5; " in text

@@ -108,7 +108,7 @@ def test_files_are_where_the_command_began(moved, tmp_path):
 
 @pytest.mark.engines
 @pytest.mark.parametrize("name", [*ENDS, "directory", "streams that are None", "closed streams", "fork"])
-def test_what_is_left_at_the_end_alone(tmp_path, name):
+def test_each_of_the_other_faults_alone(tmp_path, name):
     Run(tmp_path, [name]).check()
 
 

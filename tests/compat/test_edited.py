@@ -84,7 +84,7 @@ EDITS = {
 @pytest.mark.parametrize("engine", ["limit", "lime"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("edit", EDITS)
-def test_what_a_client_left_is_listed_and_drawn(kind, edit, engine, tmp_path):
+def test_edited_explanations_are_listed_and_drawn(kind, edit, engine, tmp_path):
     explanation = copied(kind, engine)
     errors = dict(explanation.standard_errors[1])
     pairs = explanation.local_exp[1] = EDITS[edit](explanation.local_exp[1])

@@ -121,7 +121,7 @@ def test_kernels_that_weigh_nothing_or_wrongly(kernel, says):
 
 
 @ENGINES
-def test_of_several_outputs_of_a_regression_the_first_is_explained(engine):
+def test_the_first_of_several_outputs_of_a_regression_is_explained(engine):
     both = RandomForestRegressor(3, random_state=0).fit(X, np.column_stack([Y, -Y]))
     with pytest.warns(UserWarning, match="the first is explained, as lime does"):
         first = explained(both.predict, engine=engine, options={"mode": "regression"})

@@ -49,7 +49,7 @@ def test_moments_of_a_law_are_those_of_its_definition(name, spread, d):
 
 
 @pytest.mark.parametrize("spread", [0.0, 5.0, 30.0, 150.0])
-def test_that_two_literals_flip_keeps_its_digits_where_flips_are_rare(spread):
+def test_the_probability_that_two_literals_flip_keeps_its_digits_where_flips_are_rare(spread):
     """E (s_i - 1)(s_j - 1) = 4 P(both flip), by sums of positive numbers."""
     law, d = CountLaw(9, spread), 9
     flips = np.arange(d + 1)

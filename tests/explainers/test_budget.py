@@ -182,7 +182,7 @@ DOOR_BUDGETS = {door: ((150, 1000)[i % 2],) for i, door in enumerate(DOORS)}
 @pytest.mark.parametrize(
     ("door", "most"), [(door, (331, *others)[k]) for door, others in DOOR_BUDGETS.items() for k in (0, 1)]
 )
-def test_what_is_asked_is_told_and_within_the_budget(door, most):
+def test_calls_are_counted_and_within_the_budget(door, most):
     function, explain = DOORS[door]
     model = Counted(function)
     explanation = explain(model, most)

@@ -144,7 +144,7 @@ def test_no_row_left_out_no_error_of_the_base():
     assert account.base_errors[0] < 1e-9
 
 
-def test_what_was_read_uses_the_whole_background():
+def test_a_read_model_uses_the_whole_background():
     from sklearn.linear_model import LinearRegression
 
     rng = np.random.default_rng(1)

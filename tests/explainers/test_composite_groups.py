@@ -138,7 +138,7 @@ def test_drawn_backgrounds_have_groups_but_no_levels():
         CompositeExplainer(price, parts, hierarchy=True)(INPUT)
 
 
-def test_what_is_shown_and_stored():
+def test_groups_are_shown_and_stored():
     groups = {"light": ["advert: bright", "advert: sunny"], "all of the pulse": ["pulse"]}
     explanation = CompositeExplainer(price, PARTS, groups=groups)(INPUT)
     assert explanation.conditions[0][0] == 'light: "bright" present, "sunny" present'

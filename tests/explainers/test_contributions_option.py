@@ -157,7 +157,7 @@ def test_they_come_back(model, way):
     assert str(again).splitlines()[0] == str(explanation).splitlines()[0]
 
 
-def test_those_that_would_cost_calls_are_not_stored():
+def test_contributions_that_would_cost_calls_are_not_stored():
     again = limes.Explanation.from_json(explained(Model(), contributions=False).to_json())
     with pytest.raises(InputError, match="explain the rows again"):
         _ = again.contributions

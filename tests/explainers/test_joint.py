@@ -297,7 +297,7 @@ def test_read_models_that_cannot_be_integrated_answer_themselves(diabetes):
     )
 
 
-def test_where_only_the_rows_of_the_box_have_weight_the_surrogate_is_their_mean():
+def test_the_surrogate_is_the_mean_of_the_box_where_only_its_rows_have_weight():
     """At this bandwidth a row with one other cell weighs e^-1250, which no float64 holds."""
     X = np.random.default_rng(0).normal(size=(4000, 2))
     explanation = limes.TabularExplainer(lambda x: x[:, 0] + x[:, 1] ** 2, X, law="joint", bandwidth=0.02)(

@@ -378,7 +378,7 @@ def test_batches_are_as_large_as_the_user_says():
     assert max(sizes) == 5
 
 
-def test_what_failed_continues_with_the_same_sets():
+def test_a_failed_explanation_continues_with_the_same_sets():
     prompt = limes.Prompt(limes.sources([f"Fact {i}." for i in range(20)]), "?")
     calls = []
 

@@ -224,7 +224,7 @@ def test_the_bounds_cover(law, objective):
 
 
 @pytest.mark.parametrize("seed", range(repeats(30, 8)))
-def test_of_few_literals_the_search_tries_all_sets(seed):
+def test_the_search_tries_all_sets_of_few_literals(seed):
     X, model = categories(seed, columns=4), lookup(seed, columns=4)
     row = X.iloc[seed % len(X)].to_numpy()
     near = literals_of(X).draws(row, "background")

@@ -394,7 +394,7 @@ def test_relations_of_ranges_hold_in_every_counterexample(seed):
             assert model.predict(new[None, :]) != label
 
 
-def test_of_three_classes_one_is_claimed():
+def test_facts_claim_one_of_three_classes():
     x, y = load_iris(return_X_y=True)
     model = RandomForestClassifier(20, random_state=0).fit(x, y)
     explainer = limes.SparseExplainer(
@@ -788,7 +788,7 @@ def test_a_direction_needs_an_order_and_is_written(forest):
     assert line == (f"debt: whole numbers from {low} to 5, only rises" if low < 5 else "debt: 5, only rises")
 
 
-def test_of_several_classes_the_predicted_one_is_the_default():
+def test_the_predicted_class_of_several_is_the_default():
     x, y = load_iris(return_X_y=True)
     model = RandomForestClassifier(10, random_state=0).fit(x, y)
     domain = limes.Domain.fit(x)

@@ -233,7 +233,7 @@ def test_a_long_table_has_rules_and_no_weights(model, table):
     assert frame[[*weights, "surrogate", "fidelity", "intercept"]].isna().all(axis=None)
 
 
-def test_what_draws_weights_refuses_facts_that_have_none(facts):
+def test_plots_of_weights_refuse_facts_that_have_none(facts):
     for draw in (
         lambda: facts[0].plot,
         lambda: facts.plot.bar(),

@@ -397,7 +397,7 @@ def test_bad_options_are_refused(options, error, text):
         limes.rules.cover(model, x, **options)
 
 
-def test_what_has_no_bounds_or_no_classes_is_refused():
+def test_models_without_bounds_or_classes_are_refused():
     _, x, _ = grid_case(0, "tree")
     with pytest.raises(InputError, match="rules need within="):
         limes.rules.cover(LinearRegression().fit(x, x[:, 0]), x)

@@ -34,7 +34,7 @@ def test_no_smaller_set_hits_all(seed):
     assert len(smallest_hitting_set(sets, order, len(best))) == len(best)
 
 
-def test_of_two_sets_of_one_size_the_later_element_is_taken():
+def test_the_later_element_of_two_sets_of_one_size_is_taken():
     assert smallest_hitting_set([frozenset({0, 1})], [0, 1]) == {1}
     assert smallest_hitting_set([frozenset({0, 1})], [1, 0]) == {0}
     assert smallest_hitting_set([], [0, 1]) == frozenset()

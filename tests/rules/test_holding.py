@@ -130,7 +130,7 @@ def test_the_search_lists_the_best_sets_of_all(seed):
         assert short.best[0][0] == pytest.approx(every[0], rel=1e-9, abs=1e-15)
 
 
-def test_of_equal_sets_the_smaller_one_is_chosen():
+def test_the_smaller_of_equal_sets_is_chosen():
     holds = np.array([[True, True, True], [True, False, True], [False, True, True], [False, False, True]])
     rows = FactRows(holds, np.array([0.0, 0.0, 1.0, 1.0]), np.ones(4))
     assert FactSearch(rows, np.arange(3)).best(3).best[0] == (0.0, (0,))
@@ -488,7 +488,7 @@ OF_THREE = RandomForestClassifier(20, max_depth=4, random_state=0).fit(
 
 @pytest.mark.parametrize("law", ["literal", "background"])
 @pytest.mark.parametrize("objective", ["class", "precision"])
-def test_of_three_classes_the_predicted_one_needs_no_output(objective, law):
+def test_the_predicted_one_of_three_classes_needs_no_output(objective, law):
     literals = limes.Literals.fit(WINE)
     explainer = limes.SparseExplainer(
         OF_THREE, literals=literals, k=2, objective=objective, law=law, samples=300, rng=0

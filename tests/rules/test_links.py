@@ -207,7 +207,7 @@ def test_thresholds_at_the_ends_of_probabilities_and_beyond(kind):
                 explainer.contrast(x[:1], **options)
 
 
-def test_where_the_link_is_flat_the_margin_still_tells_the_columns_apart():
+def test_the_margin_tells_the_columns_apart_where_the_link_is_flat():
     """Probabilities of most rows are 1 in float64: their bounds are one number, those of margins are not."""
     x = np.array([*product([0.0, 1.0, 2.0], repeat=4)])
     model = LogisticRegression().fit(x, x[:, 0] > 1)

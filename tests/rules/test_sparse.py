@@ -239,7 +239,7 @@ def test_a_network_whose_expectation_is_not_exact_is_sampled_or_refused(table):
         limes.SparseExplainer(model, method="exact", **options)
 
 
-def test_of_two_classes_the_second_is_explained(table):
+def test_the_second_of_two_classes_is_explained(table):
     x = table[["income", "debt"]]
     model = RandomForestClassifier(5, max_depth=3, random_state=0).fit(x, score(table) > 10)
     explanation = limes.SparseExplainer(model, literals=limes.Literals.fit(x), k=1)(x.iloc[[0]])
@@ -249,7 +249,7 @@ def test_of_two_classes_the_second_is_explained(table):
     assert chosen.predictions[0] == pytest.approx(1 - explanation.predictions[0])
 
 
-def test_of_more_outputs_one_must_be_chosen():
+def test_one_of_several_outputs_must_be_chosen():
     explainer = limes.SparseExplainer(lambda x: np.stack([x[:, 0]] * 3, axis=1), k=1)
     with pytest.raises(InputError, match="output="):
         explainer(signs(1, 3))

@@ -104,7 +104,7 @@ def test_same_seed_same_bits_and_another_seed_another_sample():
     assert (one != other).any()
 
 
-def test_which_forms_have_them():
+def test_forms_that_have_word_effects():
     assert has_word_effects(form())
     assert has_word_effects(form(outputs=3))
     plain = form()

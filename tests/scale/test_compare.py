@@ -237,7 +237,7 @@ def test_coefficients_are_compared_where_a_run_has_no_contributions(tmp_path):
     assert "output contributions was 'exact', is 'none'" in result.notes[0]
 
 
-def test_what_cannot_be_compared_is_refused_or_noted(tmp_path):
+def test_runs_that_cannot_be_compared_are_refused_or_noted(tmp_path):
     rng = np.random.default_rng(8)
     one = run(tmp_path / "one", draw(rng, 50))
     two = run(tmp_path / "two", draw(rng, 50))

@@ -102,6 +102,6 @@ def test_rows_of_csv_are_estimated_and_then_counted(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("share", ["2", -0.1, "101%", "many", "%", "nan", None])
-def test_what_is_no_share_is_refused(source, tmp_path, share):
+def test_a_limit_that_is_no_share_is_refused(source, tmp_path, share):
     with pytest.raises(InputError, match=r"max_errors=.* must be a share of the rows, from 0 to 1"):
         explain(source, tmp_path / "out", failing(lambda a: a < 0), share)

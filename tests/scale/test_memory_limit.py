@@ -59,7 +59,7 @@ def test_a_row_that_needs_more_is_an_error_and_the_others_are_explained(tmp_path
     same(lines.drop(77), free.drop(77))
 
 
-def test_what_earlier_parts_left_in_memory_is_no_fault_of_a_row(tmp_path):
+def test_memory_of_earlier_parts_is_no_fault_of_a_row(tmp_path):
     """A model that keeps 100 MB for each part of 20 rows: no process has room for all six."""
 
     def model(X):

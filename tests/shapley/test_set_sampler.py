@@ -95,7 +95,7 @@ def test_intervals_cover_and_columns_that_change_nothing_have_small_errors(name)
 @pytest.mark.parametrize(
     ("size", "shares"), [(5.0, [0.01]), (3.0, [0.17, 0.17]), (10.0, [0.17, 0.17])], ids=str
 )
-def test_what_acts_in_few_rows_is_covered(size, shares):
+def test_effects_in_few_rows_are_covered(size, shares):
     """Columns that are taken for ones that change nothing, more often than not, or matter together alone."""
     columns = np.array([2, 3])[: len(shares)]
     edges = np.array([np.quantile(X[:, j], 1.0 - share) for j, share in zip(columns, shares, strict=True)])

@@ -200,7 +200,7 @@ def test_the_slider_has_what_limes_computes_at_each_bandwidth(iris, bins):
         assert (np.abs(values[g] - bars) <= room).all()
 
 
-def test_of_two_classes_the_second_is_shown(iris):
+def test_the_second_of_two_classes_is_shown(iris):
     X, y = iris[1], load_iris().target
     model = RandomForestClassifier(5, max_depth=3, random_state=0).fit(X, y == 1)
     content = Data(report(limes.TabularExplainer(model, X)(X.iloc[:3]))).content["explanations"][0]

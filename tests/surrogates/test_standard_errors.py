@@ -13,7 +13,7 @@ from internals import FLIP_LAWS, standard_errors
 
 @pytest.mark.parametrize("name", FLIP_LAWS)
 @pytest.mark.parametrize("spread", [0.0, 1.0, 2.0])
-def test_of_a_rule_with_a_constant(spread, name):
+def test_standard_errors_of_a_rule_with_a_constant(spread, name):
     """H = E t tᵀ, t = s - 1, by all 2^5 rows; the influence of a row is H⁻¹ t r."""
     law, rng = FLIP_LAWS[name](5, spread=spread), np.random.default_rng(2)
     flips, residuals = law.flips(rng, 200), rng.normal(size=200)

@@ -33,7 +33,7 @@ def assert_both(design, expected):
 
 @pytest.mark.parametrize("bandwidth", [0.6, 2.0, np.inf])
 @pytest.mark.parametrize("frequencies", [None, [[0.5, 0.2, 0.3]] * 3])
-def test_of_bins(bandwidth, frequencies):
+def test_the_gram_matrix_of_bins(bandwidth, frequencies):
     """All 3^3 patterns of bins, weighted by exp(-changed/(2ν²))."""
     design = ProductDesign.from_bins(
         [[0, 1, 2, 3]] * 3,
@@ -53,7 +53,7 @@ def test_of_bins(bandwidth, frequencies):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_of_smooth_weights(seed):
+def test_the_gram_matrix_of_smooth_weights(seed):
     """Lemmas 8.1 and 8.2 of 2020, by quadrature: E[π], E[π z_j] and E[π z_j z_k]."""
     setting = paper(seed, weights="euclidean")
     shares = [setting.e(j)[setting.cells[j]] / setting.p for j in range(setting.d)]
@@ -66,7 +66,7 @@ def test_of_smooth_weights(seed):
 
 @pytest.mark.parametrize("kind", ["words", "superpixels"])
 @pytest.mark.parametrize("bandwidth", [0.1, 0.25, np.inf])
-def test_of_removed_features(kind, bandwidth):
+def test_the_gram_matrix_of_removed_features(kind, bandwidth):
     """All 2^6 sets, by their definitions: s uniform on 1..d, or each feature switched off by a coin."""
     d = 6
     make = ExchangeableDesign.word_deletions if kind == "words" else ExchangeableDesign.superpixel_switches
@@ -80,7 +80,7 @@ def test_of_removed_features(kind, bandwidth):
     assert_both(make(d, bandwidth), weighted_moments(z, law * weight))
 
 
-def test_of_rows_that_occur():
+def test_the_gram_matrix_of_rows_that_occur():
     x = np.random.default_rng(0).integers(3, size=(60, 3)).astype(float)
     explainer = limes.TabularExplainer(
         lambda x: x[:, 0], x, law="joint", categorical=[0, 1, 2], bandwidth=1.2
@@ -90,7 +90,7 @@ def test_of_rows_that_occur():
     assert_both(explainer.design(x[:1]), weighted_moments(z, weight))
 
 
-def test_of_a_model_it_gives_the_coefficients():
+def test_the_gram_matrix_of_a_model_gives_its_coefficients():
     """β = Σ⁻¹ E[π Z f]."""
     design = ExchangeableDesign.word_deletions(5)
     surrogate = limes.limit(design, forms.PresenceProducts([([0, 1], [], 1.0)]))

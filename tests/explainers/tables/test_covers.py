@@ -220,7 +220,7 @@ NOT_THERE = {
 
 
 @pytest.mark.parametrize("name", NOT_THERE)
-def test_what_the_law_lacks_is_refused_with_the_reason(name):
+def test_the_law_refuses_with_the_reason(name):
     explainer = covers(FOREST)
     with pytest.raises(InputError, match=f"no .*{name}.*by the order of the splits"):
         NOT_THERE[name](explainer(X[:3]), explainer)

@@ -228,7 +228,7 @@ def adds_up(explanation):
     )
 
 
-def test_what_cannot_be_compared_is_refused():
+def test_rows_that_cannot_be_compared_are_refused():
     model = fitted("forest")[0]
     explainer = limes.TabularExplainer(model, X)
     first, second = explainer(X[:2]), explainer(X[2:4])

@@ -185,7 +185,7 @@ def test_a_selection_of_features_has_the_warnings_of_the_row():
         assert part.row_warnings == explanation.row_warnings
 
 
-def test_of_two_classes_the_second_is_warned_of():
+def test_a_warning_is_about_the_second_of_two_classes():
     explanation = limes.TabularExplainer(FOREST, X)(X[:100], progress=False)
     assert warned(explanation[..., 1]).any()
     assert not warned(explanation[..., 0]).any()

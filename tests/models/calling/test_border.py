@@ -76,7 +76,7 @@ os._exit(0)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="half of these fork, or change what Windows lacks")
-def test_what_a_model_leaves_behind_changes_no_row_of_a_program(tmp_path):
+def test_state_that_a_model_leaves_behind_changes_no_row_of_a_program(tmp_path):
     """In a separate process, which then has no streams and other signals."""
     script = subprocess.run(
         [sys.executable, "-c", LIBRARY, "."], cwd=tmp_path, check=False, capture_output=True, timeout=300

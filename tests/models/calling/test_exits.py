@@ -173,7 +173,7 @@ def test_a_keyboard_interrupt_that_no_key_caused_is_an_error_of_the_model(handle
         at_once(partial(leave, KeyboardInterrupt()))
 
 
-def test_where_python_cannot_tell_a_keyboard_interrupt_is_the_users():
+def test_a_keyboard_interrupt_is_the_users_where_python_cannot_tell():
     with handled(signal.SIGINT, signal.default_int_handler), pytest.raises(KeyboardInterrupt):
         at_once(partial(leave, KeyboardInterrupt()))
 

@@ -381,7 +381,7 @@ def test_no_form_is_finite_where_the_model_raises(name):
 
 @pytest.mark.parametrize("name", ANSWERING)
 @pytest.mark.filterwarnings("ignore:invalid value encountered")
-def test_what_takes_missing_values_is_exact_where_logarithms_are_not_defined(name):
+def test_transformers_of_missing_values_are_exact_where_logarithms_are_not_defined(name):
     model = of_logarithm(ANSWERING[name]).fit(LOGNORMAL, GROWING)
     exact = limes.TabularExplainer(model, LOGNORMAL, bins=None, method="exact")(LOGNORMAL[:1])
     sampling = {"method": "sampled", "control": "none", "max_calls": 2**15, "rng": 0}
