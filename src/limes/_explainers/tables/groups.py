@@ -148,6 +148,8 @@ class GroupColumn(TableColumn):
 
     def originals(self, values: Floats) -> Objects:
         """Texts of tuples."""
+        if values.size == 1:  # a row online: nothing repeats
+            return self._texts(values)
         codes, place = np.unique(values, return_inverse=True)
         return np.asarray(self._texts(codes)[place.reshape(-1)])
 
