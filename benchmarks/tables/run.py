@@ -80,6 +80,6 @@ def _case(name: str, path: Path, model: Any, output: str | None) -> dict:
         "method": explanation.method,
         "prepare_s": prepared,
         "ms_a_row": 1e3 * batch / ROWS,
-        "strongest": f"{top.conditions[0][0]}: {top.coefficients.values.ravel()[0]:+.3g}",
+        "strongest": f"{top.conditions[0][0]}: {top.contributions.values.ravel()[0]:+.3g}",
         "largest_z": float(np.abs(score).max()),
     }
