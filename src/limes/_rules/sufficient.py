@@ -253,7 +253,11 @@ class Question:
         }
         sure = "for certain" if result.proved else "(not proved)"
         then = ("class", label_text(label)) if label else (name, claim)
-        rule = holding_text([one_line(fact) for fact in facts], then[0], f"{then[1]} {sure}")
+        # columns that are kept together make one fact
+        texts = dict(zip(columns, map(one_line, facts), strict=True))
+        units = sorted(sorted(of_row.units[i]) for i in result.units)
+        together = [" and ".join(texts[j] for j in its) for its in units]
+        rule = holding_text(together, then[0], f"{then[1]} {sure}")
         warnings = tuple(self._warnings(result, is_minimal))
         facts_of = np.array(columns, dtype=np.int64)
         return CertainRule(facts_of, of_row.free, rule, self._claim, fields, warnings)
