@@ -434,6 +434,19 @@ def test_facts_guarantee_the_class_that_predict_gives_of_three(kind, seed):
         assert f"predicted class of {label}: proved" in " ".join(str(explanation[i].certificate).split())
 
 
+def test_the_class_that_predict_gives_needs_no_output():
+    """``threshold="class"`` of three classes is what is claimed without it."""
+    x, y = load_iris(return_X_y=True)
+    model = RandomForestClassifier(10, random_state=0).fit(x, y)
+    options = {"domain": limes.Domain.fit(x), "objective": "certain", "fresh": 20}
+    by_name = limes.SparseExplainer(model, threshold="class", **options)
+    by_default = limes.SparseExplainer(model, **options)
+    assert by_name(x[[60]]).rule() == by_default(x[[60]]).rule()
+    assert by_name.contrast(x[[60]]).label == by_default.contrast(x[[60]]).label == "1"
+    with pytest.raises(InputError, match="a finite number"):
+        limes.SparseExplainer(model, threshold="klass", **options)
+
+
 def test_a_class_is_claimed_of_classifiers_alone():
     x = np.arange(12.0).reshape(6, 2)
     model = LinearRegression().fit(x, x[:, 0])
