@@ -25,7 +25,7 @@ from scipy.special import expit, logsumexp, softmax
 
 from limes import _kernels
 from limes._arrays import Bools, Floats, Ints, times
-from limes._functions import LARGEST, Function, is_line
+from limes._functions import LARGEST, Function, Lookup, Members, is_line
 from limes._functions import parts as families_of
 from limes._functions import texture as texture_of
 from limes.exceptions import InputError
@@ -133,6 +133,16 @@ def _kind_of(function: Function) -> Kind:
     return "line" if is_line(function) else "other"
 
 
+def _keys_of(function: Function) -> Floats:
+    """Return the numbers that functions look up; any other number has another value."""
+    match function:
+        case Lookup():
+            return function.keys
+        case Members():
+            return np.arange(float(function.group.size))
+    return np.zeros(0)
+
+
 @dataclass(frozen=True)
 class Minimum:
     """The least answer over a box, or a lower bound of it where the search stopped early."""
@@ -218,9 +228,12 @@ class _SumBounds(Bounds):
         function = self.form.functions[j]
         if function is None or not np.any(self.form.loadings[j]):
             return UNREAD
-        kinds = [_kind_of(part) for part in families_of(function)]
-        between = max(kinds, key=_KINDS.index)
-        return Texture(texture_of(function).breaks, between)
+        families = [*families_of(function)]
+        between = max(map(_kind_of, families), key=_KINDS.index)
+        keys = np.concatenate([_keys_of(family) for family in families])
+        # numbers that are looked up differ from those on their two sides
+        breaks = np.concatenate([texture_of(function).breaks, keys, np.nextafter(keys, -np.inf)])
+        return Texture(np.unique(breaks), between)
 
     def __call__(self, box: Box) -> Range:
         low = high = float(self.form.intercept)
