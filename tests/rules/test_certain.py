@@ -27,7 +27,13 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import KFold
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler, TargetEncoder
+from sklearn.preprocessing import (
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    StandardScaler,
+    TargetEncoder,
+)
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -756,6 +762,16 @@ def test_facts_that_are_ranges_may_keep_an_order_at_other_values():
     # (1.01, 1.02) keeps the order and shares both facts, and no corner of the two ranges says so
     assert model.predict([[1.01, 1.02, 0.3]]) > -1.5 > model.predict([[0.5, 2.5, 0.3]])
     assert not certificate.proved
+
+
+def test_no_margin_is_advised_that_has_no_bounds_either():
+    x = np.random.default_rng(0).normal(size=(80, 3))
+    model = make_pipeline(PolynomialFeatures(2), LogisticRegression()).fit(x, x[:, 0] * x[:, 1] > 0)
+    options = {"domain": limes.Domain.fit(x), "objective": "certain"}
+    for output in (None, "margin"):
+        with pytest.raises(NotReadableError, match="'class' or 'precision' takes any model") as refused:
+            limes.SparseExplainer(model, output=output, **options)(x[:1])
+        assert "output='margin'" not in str(refused.value)
 
 
 def test_the_certificate_names_the_columns_that_the_domain_fixes():

@@ -28,7 +28,7 @@ from limes._arrays import Bools, Floats, Ints, times
 from limes._functions import LARGEST, Function, Lookup, Members, is_line
 from limes._functions import parts as families_of
 from limes._functions import texture as texture_of
-from limes.exceptions import InputError
+from limes.exceptions import InputError, NotReadableError
 from limes.models._algebra import map_outputs
 from limes.models.forms._base import Combination, Form, GaussianKernels, Reducible, Sum, outputs_of
 from limes.models.forms._linked import Linked, Ridges, Softmax, as_sum
@@ -96,6 +96,16 @@ class Bounds:
     def effects(self, box: Box) -> tuple[float, list[Floats]] | None:  # noqa: ARG002 - as above
         """Return a constant and the effects of each column's values that add up to f; None without such."""
         return None
+
+
+def unbounded(reason: str, instead: str) -> NotReadableError:
+    """Return the error about a model without bounds, which was not read for a ``reason``."""
+    if "output='margin'" in reason:  # which would be of no help: the margin was tried, too
+        reason = "neither its answers nor the margins behind them have some that are read"
+    return NotReadableError(
+        "objective='certain' needs a model with bounds over boxes, such as trees, sums and what is monotone "
+        f"in one of them: {reason or 'this model has none that are read'}; {instead} takes any model"
+    )
 
 
 def bounds_of(form: Form) -> Bounds | None:

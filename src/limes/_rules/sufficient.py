@@ -15,7 +15,7 @@ from limes._explainers.tables.table import Table
 from limes._explanation.fields import plain_cell
 from limes._explanation.rules import Certificate
 from limes._explanation.wording import chosen, holding_text, label_text, number, one_line
-from limes._rules.bounds import IntervalBounds, Searched
+from limes._rules.bounds import IntervalBounds, Searched, unbounded
 from limes._rules.certain import FactSets, Finder, Goal, RowDomain, SufficientFacts, ValueSearch
 from limes._rules.classes import ClassGoal
 from limes._rules.contrast import Enough, Target, verdict
@@ -27,7 +27,7 @@ from limes._rules.model import Ask, ModelReading
 from limes._threads import LRUCache
 from limes._warnings import RowWarning
 from limes.designs._marginals import BinCells
-from limes.exceptions import InputError, NotReadableError
+from limes.exceptions import InputError
 from limes.models._calling.outputs import THRESHOLDS, Output
 
 # Tables of leaves that are kept: both signs, and rows with missing values
@@ -284,10 +284,7 @@ class Question:
         elif (searched := reading.searched) is not None:
             beyond = [(searched, goal, goal.enough(ask)) for goal in self._claim.targets(answer)]
         if not beyond:
-            raise NotReadableError(
-                "objective='certain' needs a model with bounds over boxes, such as trees, sums and what is "
-                f"monotone in one of them: {reading.reason or 'this model has none that are read'}"
-            )
+            raise unbounded(reading.reason, "objective='class' or 'precision'")
         return beyond
 
     def _of_row(self, domain: Domain, row: Floats, excluded: Ints) -> RowDomain:
