@@ -428,6 +428,17 @@ def test_a_row_is_explained_by_few_facts(files):
     assert "tables" in str(no_table.exception)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes are closed otherwise there")
+def test_a_reader_that_has_enough_is_no_error_of_the_model():
+    """``limes explain --help | head -1``: the pipe is closed before all is printed."""
+    command = [sys.executable, "-m", "limes", "explain", "--help"]
+    end, start = os.pipe()
+    os.close(end)
+    with os.fdopen(start, "w") as closed:
+        ended = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert "sys.exit" not in ended.stderr
+
+
 def test_facts_of_a_row_hold_for_certain(files):
     arguments = ("explain", "forest.joblib", "wine.csv", "--trust-pickle", "--output", "1", "--row", "7")
     result = run(files, *arguments, "--objective", "certain", "--exclude", "ash", "--json", "facts.json")

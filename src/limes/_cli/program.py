@@ -75,6 +75,8 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except SystemExit as error:
+            if isinstance(error.__context__, BrokenPipeError):
+                raise  # whoever read what is printed has enough, as ``head`` has
             raise ModelError(f"the model, or a library of it, called sys.exit({error.code!r})") from error
 
 
