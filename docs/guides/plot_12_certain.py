@@ -123,3 +123,6 @@ print(explainer.contrast(case, among="rows"))
 
 # %%
 # Where a model has several classes, ``to="class"`` names the one to reach, and facts guarantee the one that it predicts (of two classes: ``threshold="class"``).
+
+# %%
+# On the command line: ``limes explain model.skops train.csv --id loan --row A0003 --objective certain``, for the ranges that the table has.

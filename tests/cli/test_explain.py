@@ -428,6 +428,39 @@ def test_a_row_is_explained_by_few_facts(files):
     assert "tables" in str(no_table.exception)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes are closed otherwise there")
+def test_a_reader_that_has_enough_is_no_error_of_the_model():
+    """``limes explain --help | head -1``: the pipe is closed before all is printed."""
+    command = [sys.executable, "-m", "limes", "explain", "--help"]
+    end, start = os.pipe()
+    os.close(end)
+    with os.fdopen(start, "w") as closed:
+        ended = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert "sys.exit" not in ended.stderr
+
+
+def test_facts_of_a_row_hold_for_certain(files):
+    arguments = ("explain", "forest.joblib", "wine.csv", "--trust-pickle", "--output", "1", "--row", "7")
+    result = run(files, *arguments, "--objective", "certain", "--exclude", "ash", "--json", "facts.json")
+    assert result.exit_code == 0, result.output
+    facts = Explanation.read_json(files / "facts.json")
+    table = pd.read_csv(files / "wine.csv").drop(columns="target")
+    domain = limes.Domain.fit(table)
+    model = joblib.load(files / "forest.joblib")
+    explainer = limes.SparseExplainer(model, domain=domain, objective="certain", output=1, exclude=["ash"])
+    assert facts.certificate.facts == explainer(table.iloc[[7]]).certificate.facts
+    assert facts.certificate.proved
+    assert "whatever its other columns are, has a probability" in " ".join(result.output.split())
+    for options, message in [
+        (("--sparse", "2"), "fewest facts: leave out --sparse"),
+        (("--bins", "decile"), "leave out --bins, --law"),
+        (("--law", "background"), "leave out --bins, --law"),
+        (("--weights", "euclidean"), "--objective certain explains tables by facts"),
+    ]:
+        refused = run(files, *arguments, "--objective", "certain", *options)
+        assert message in str(refused.exception)
+
+
 def test_columns_with_numbers_for_names_are_matched_by_name():
     """Numbers in another order than 0, 1, 2, ... are names that a model was fitted with."""
     named = SimpleNamespace(feature_name=lambda: ["2020", "2019", "2021"])
@@ -478,7 +511,9 @@ def test_the_help_names_all_choices(option, choices):
         ("its margin is read with output='margin'", "its margin is read with --output margin"),
         ("pass max_calls=4096, bins=None.", "pass --max-calls 4096, --bins none."),
         ("with method='sampled' it works", "with --method sampled it works"),
-        ("fill=0 is no option here, nor output=", "fill=0 is no option here, nor output="),
+        ("fill=0 is no option here", "fill=0 is no option here"),
+        ("it needs error=, or threshold=: nothing", "it needs error=, or --threshold: nothing"),
+        ("leave out output=['a'] and law=other", "leave out output=['a'] and law=other"),
         ("LIME's view in print(explanation.coefficients)", "LIME's view on the page, --html"),
     ],
 )

@@ -327,6 +327,12 @@ def test_a_table_of_rules(files):
     assert not table["rule"].str.contains(r"\[.*\bash\b", regex=True).any()
     refused = run("--output", "1", "--sparse", "2", "--law", "joint")
     assert "leave out" in str(refused.exception)
+    for options, message in [
+        (("--exclude", "ash"), "go with --sparse"),
+        (("--objective", "precision"), "go with --sparse"),
+        (("--objective", "certain"), "is for one row"),
+    ]:
+        assert message in str(run("--output", "1", *options).exception)
 
 
 class Random:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
 from sklearn.ensemble import (
     GradientBoostingClassifier,
@@ -23,9 +24,16 @@ from sklearn.ensemble import (
     VotingClassifier,
 )
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import KFold
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import (
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    StandardScaler,
+    TargetEncoder,
+)
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -192,6 +200,38 @@ def test_numbers_take_any_value_of_their_range(kind, seed):
         truth = Enumeration(model.predict, cells)
         certificate = explainer(row[None, :], progress=False).certificate
         check(certificate, truth, row, model.predict(row[None, :])[0], model, SINGLE)
+
+
+ENCODERS = {
+    "one-hot": OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+    "ordinal": OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-5),
+    "by target": TargetEncoder(cv=KFold(3)),
+}
+
+
+@pytest.mark.parametrize("kind", ENCODERS)
+def test_proofs_hold_for_numbers_that_an_encoder_has_not_seen(kind):
+    """A column of rates is a range: 0.75 is possible, and no category of 0.5, 1.25 and 2.25."""
+    rng = np.random.default_rng(0)
+    x = np.column_stack([rng.choice([0.5, 1.25, 2.25], 300), rng.normal(size=300).round(2)])
+    y = (0.5 * x[:, 0] + x[:, 1] + 0.1 * rng.normal(size=300) > 0.6).astype(int)
+    encoder = make_column_transformer((ENCODERS[kind], [0]), remainder="passthrough")
+    model = make_pipeline(encoder, LogisticRegression(C=50.0)).fit(x, y)
+    domain = limes.Domain.fit(x)
+    explainer = limes.SparseExplainer(model, domain=domain, objective="certain", fresh=20)
+    numbers = [np.append(np.linspace(0.5, 2.25, 15), 1.25), np.linspace(x[:, 1].min(), x[:, 1].max(), 60)]
+    for row in x[:20]:
+        truth = Enumeration(model.predict, [np.append(v, r) for v, r in zip(numbers, row, strict=True)])
+        certificate = explainer(row[None, :], progress=False).certificate
+        assert certificate.proved
+        assert truth.is_sufficient(row, positions(certificate), model.predict(row[None, :])[0])
+    audit = limes.rules.cover(model, x[:60], domain=domain)
+    rows = Enumeration(model.predict, numbers)
+    for rule, meets in zip(audit.rules, audit.holds(rows.rows).T, strict=True):
+        assert {*map(str, rows.classes[meets])} <= {rule.claim}
+    assert len(audit.uncovered) < 20
+    texts = [condition.text for rule in audit.rules for condition in rule.conditions]
+    assert all(len(text) < len("-1.25 < x1 <= -1.05 ") for text in texts), texts
 
 
 @pytest.mark.parametrize("kind", ["kernel", "network"])
@@ -432,6 +472,19 @@ def test_facts_guarantee_the_class_that_predict_gives_of_three(kind, seed):
         (label,) = model.predict(row[None, :])
         check(explanation[i].certificate, truth, row, label, model, SINGLE)
         assert f"predicted class of {label}: proved" in " ".join(str(explanation[i].certificate).split())
+
+
+def test_the_class_that_predict_gives_needs_no_output():
+    """``threshold="class"`` of three classes is what is claimed without it."""
+    x, y = load_iris(return_X_y=True)
+    model = RandomForestClassifier(10, random_state=0).fit(x, y)
+    options = {"domain": limes.Domain.fit(x), "objective": "certain", "fresh": 20}
+    by_name = limes.SparseExplainer(model, threshold="class", **options)
+    by_default = limes.SparseExplainer(model, **options)
+    assert by_name(x[[60]]).rule() == by_default(x[[60]]).rule()
+    assert by_name.contrast(x[[60]]).label == by_default.contrast(x[[60]]).label == "1"
+    with pytest.raises(InputError, match="a finite number"):
+        limes.SparseExplainer(model, threshold="klass", **options)
 
 
 def test_a_class_is_claimed_of_classifiers_alone():
@@ -709,6 +762,16 @@ def test_facts_that_are_ranges_may_keep_an_order_at_other_values():
     # (1.01, 1.02) keeps the order and shares both facts, and no corner of the two ranges says so
     assert model.predict([[1.01, 1.02, 0.3]]) > -1.5 > model.predict([[0.5, 2.5, 0.3]])
     assert not certificate.proved
+
+
+def test_no_margin_is_advised_that_has_no_bounds_either():
+    x = np.random.default_rng(0).normal(size=(80, 3))
+    model = make_pipeline(PolynomialFeatures(2), LogisticRegression()).fit(x, x[:, 0] * x[:, 1] > 0)
+    options = {"domain": limes.Domain.fit(x), "objective": "certain"}
+    for output in (None, "margin"):
+        with pytest.raises(NotReadableError, match="'class' or 'precision' takes any model") as refused:
+            limes.SparseExplainer(model, output=output, **options)(x[:1])
+        assert "output='margin'" not in str(refused.value)
 
 
 def test_the_certificate_names_the_columns_that_the_domain_fixes():

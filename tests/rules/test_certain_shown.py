@@ -145,6 +145,25 @@ def test_columns_that_are_kept_together_are_one_line(model, table):
             assert line.fact == f"age = {table['age'].iloc[row]} and years = {table['years'].iloc[row]}"
 
 
+def test_one_hot_columns_are_counted_as_the_one_fact_that_they_make():
+    """As three facts they would be more than others that are sufficient: that one of them is 1."""
+    rng = np.random.default_rng(2)
+    hot = np.eye(3, dtype=int)[rng.integers(0, 3, 300)]
+    x = pd.DataFrame(hot, columns=["rents", "owns", "family"]).assign(debt=rng.integers(0, 6, 300))
+    y = np.where(2 * x["owns"] + x["debt"] > 3, "refused", "granted")
+    model = RandomForestClassifier(20, random_state=0).fit(x, y)
+    explainer = limes.SparseExplainer(model, domain=limes.Domain.fit(x), objective="certain")
+    row = x[(x["owns"] == 1) & (x["debt"] == 3)].iloc[[0]]
+    explanation = explainer(row)
+    assert explanation.certificate.columns == ("rents", "owns", "family", "debt")
+    assert explanation.certificate.objective == 2
+    fact = "rents = 0 and owns = 1 and family = 0"
+    assert explanation.rule() == f"[{fact}] and [debt = 3]  ->  class refused for certain"
+    for text in outputs(explanation, 0):
+        assert "with these 2 facts, whatever" in text
+        assert fact in text
+
+
 def test_stored_facts_are_shown_as_before(facts):
     again = limes.Explanation.from_json(facts.to_json())
     assert str(again) == str(facts)

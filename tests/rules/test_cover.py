@@ -397,6 +397,14 @@ def test_bad_options_are_refused(options, error, text):
         limes.rules.cover(model, x, **options)
 
 
+def test_rules_of_three_classes_ask_for_one():
+    x = np.random.default_rng(0).random((60, 2))
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(x, np.digitize(x[:, 0], [0.3, 0.6]))
+    with pytest.raises(InputError, match=r"3 outputs, and rules are about one of them: .* output="):
+        limes.rules.cover(tree, x)
+    assert limes.rules.cover(tree, x, output=1).rules
+
+
 def test_models_without_bounds_or_classes_are_refused():
     _, x, _ = grid_case(0, "tree")
     with pytest.raises(InputError, match="rules need within="):

@@ -13,9 +13,9 @@ _SAME_HERE = {
     ".rows[0].measures and to_html()": "on the page, --html",
     "One row, by its position: diagnosis[i]": "One row: --row",
 }
-_OPTIONS = {*(option.name for option in fields(SharedOptions)), "max_calls"}
-# An option of an explainer with a text, a number or None
-_PASSED = re.compile(r"\b([a-z_]+)=(?:'([^']*)'|(None|[0-9.]+(?<!\.)))")
+_OPTIONS = {*(option.name for option in fields(SharedOptions)), "max_calls", "exclude", "objective"}
+# An option of an explainer with a text, a number or None, or with nothing, where it has to be passed
+_PASSED = re.compile(r"\b([a-z_]+)=(?:'([^']*)'|(None|[0-9.]+(?<!\.))|(?![\w\[({\"'=-]))")
 
 
 def on_command_line(text: str) -> str:
@@ -29,4 +29,5 @@ def _as_option(passed: re.Match[str]) -> str:
     name, words, other = passed.groups()
     if name not in _OPTIONS:
         return passed[0]
-    return f"--{name.replace('_', '-')} {other.lower() if words is None else words}"
+    value = words if other is None else other.lower()
+    return f"--{name.replace('_', '-')}{'' if value is None else f' {value}'}"

@@ -353,6 +353,7 @@ def table_explainer(model: Any, background: Any, options: Mapping[str, Any]) -> 
     import narwhals as nw
 
     from limes._explainers.tabular import TabularExplainer
+    from limes._rules.domain import Domain
     from limes._rules.explainer import SparseExplainer
     from limes._rules.literals import Literals
 
@@ -362,6 +363,8 @@ def table_explainer(model: Any, background: Any, options: Mapping[str, Any]) -> 
     if "k" not in options:
         return TabularExplainer(model, background, **{**options, **of_columns})
     of_rules = {name: value for name, value in options.items() if name not in ("bins", "categorical")}
+    if options.get("objective") == "certain":  # its facts are values, of which bins would make intervals
+        return SparseExplainer(model, domain=Domain.fit(background, categorical=chosen or None), **of_rules)
     literals = Literals.fit(background, options["bins"], categorical=chosen or None)
     return SparseExplainer(model, literals=literals, **of_rules)
 

@@ -30,7 +30,8 @@ Objective = Annotated[
     str,
     typer.Option(
         help="What facts are for: fidelity of the weights; precision, or class: while they hold, the "
-        "prediction moves least, or keeps its side of --threshold."
+        "prediction moves least, or keeps its side of --threshold. certain, without --sparse: the fewest "
+        "values that guarantee the class, or the side, of every row within the ranges of the background."
     ),
 ]
 Background = Annotated[
@@ -134,10 +135,12 @@ class SharedOptions:
         kept = {name: value for name, value in options.items() if name not in usual or value != usual[name]}
         return {"output": options["output"], **kept}
 
-    def of_rules(self, model: Any, facts: int, exclude: list[str] | None, objective: str) -> dict[str, Any]:
+    def of_rules(
+        self, model: Any, facts: int | None, exclude: list[str] | None, objective: str
+    ) -> dict[str, Any]:
         options: dict[str, Any] = {"bins": files.parse_bins(self.bins), "k": facts, "exclude": exclude or []}
         options |= self._of_columns() | ({} if objective == "fidelity" else {"objective": objective})
-        options |= {"threshold": self.threshold} if objective == "class" else {}
+        options |= {"threshold": self.threshold} if objective in ("class", "certain") else {}
         options |= {"law": self.law} if self.law in _LAWS_OF_RULES else {}
         return {**self._common(model), **options}
 
@@ -154,15 +157,41 @@ class SharedOptions:
                 f"--law covers has contributions alone, which limes explain prints: {command} needs another"
             )
 
-    def check_sparse(self, max_calls: int | None, *, is_table: bool = True) -> None:
-        """Raise InputError for options that explanations by facts do not have."""
+    def is_by_facts(
+        self,
+        facts: int | None,
+        exclude: list[str] | None,
+        objective: str,
+        max_calls: int | None,
+        *,
+        is_table: bool = True,
+        of_one: bool = False,
+    ) -> bool:
+        """Return whether rows are explained by facts; raise InputError for options that do not go with it."""
+        is_certain = objective == "certain"
+        if is_certain and not of_one:
+            raise InputError(
+                "--objective certain is for one row: use limes explain, or limes.rules.cover in Python"
+            )
+        if is_certain and facts is not None:
+            raise InputError("--objective certain finds the fewest facts: leave out --sparse")
+        if facts is None and not is_certain:
+            if exclude or objective != "fidelity":
+                other = ", or pass --objective certain" if of_one else ""
+                raise InputError(f"--exclude and --objective go with --sparse{other}")
+            return False
+        if is_certain and (self.bins, self.law) != (SharedOptions.bins, SharedOptions.law):
+            raise InputError(
+                "--objective certain is about values, and draws no rows: leave out --bins, --law"
+            )
         of_values = (self.weights, self.bandwidth, max_calls)
         has_law = self.law not in (SharedOptions.law, *_LAWS_OF_RULES)
         if not is_table or has_law or of_values != (SharedOptions.weights, None, None):
             raise InputError(
-                "--sparse explains tables by facts that hold: leave out --weights, --bandwidth and "
-                "--max-calls, and --law but for background and marginals"
+                f"{'--objective certain' if is_certain else '--sparse'} explains tables by facts that hold: "
+                "leave out --weights, --bandwidth and --max-calls, and --law but for background and marginals"
             )
+        return True
 
 
 def with_shared_options(command: Command) -> Command:

@@ -75,6 +75,8 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except SystemExit as error:
+            if isinstance(error.__context__, BrokenPipeError):
+                raise  # whoever read what is printed has enough, as ``head`` has
             raise ModelError(f"the model, or a library of it, called sys.exit({error.code!r})") from error
 
 
@@ -175,10 +177,8 @@ def explain(
             "--labels, --skip-labels, --top, --mean, --scale, --link, --segments, --fill are for images: "
             "leave them out"
         )
-    if sparse is not None:
-        how.check_sparse(max_calls, is_table=data is not None)
-    elif exclude or objective != "fidelity":
-        raise InputError("--exclude and --objective go with --sparse")
+    has_table = data is not None
+    by_facts = how.is_by_facts(sparse, exclude, objective, max_calls, is_table=has_table, of_one=True)
     outputs = files.check_outputs((html, report, json), (model, data, text_file, image, labels))
     model, data, background, labels = files.absolute(model, data, background, labels)
     target: Any = _read(data, text, text_file, image, how, ids)
@@ -194,9 +194,7 @@ def explain(
         explanation = _explain_text(fitted, target, chosen)
     else:
         chosen = (
-            how.of_tables(fitted, max_calls)
-            if sparse is None
-            else how.of_rules(fitted, sparse, exclude, objective)
+            how.of_rules(fitted, sparse, exclude, objective) if by_facts else how.of_tables(fitted, max_calls)
         )
         explanation = _explain_rows(fitted, target, background, [row], ids, how, chosen)
     page, report_page, document = outputs
@@ -564,11 +562,10 @@ def explain_table(
     if earlier is not None and background is None:
         learnt_from = Increment.of(source, earlier, folder).beginning(source)
     rows = background_of_run(background, learnt_from, names, how.types)
-    if sparse is None:
-        chosen = how.of_tables(fitted, max_calls)
-    else:
-        how.check_sparse(max_calls)
+    if how.is_by_facts(sparse, exclude, objective, max_calls):
         chosen = how.of_rules(fitted, sparse, exclude, objective)
+    else:
+        chosen = how.of_tables(fitted, max_calls)
     explainer = files.table_explainer(fitted, rows, chosen)
     # what determines the explanations: the output folder compares a later run with it
     run: dict[str, Any] = {

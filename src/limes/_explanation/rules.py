@@ -105,7 +105,8 @@ class Certificate(Printable):
         For k="smallest": the least number of facts that could meet the error by the sample, where rules
         minimise the error that is certified and are to hold; None elsewhere.
     columns, claim
-        For "certain": the columns of the facts, and what they guarantee of the answer (">= 0.5").
+        For "certain": the columns of the facts, and what they guarantee of the answer (">= 0.5"). Columns
+        that the domain keeps together, as one-hot columns, make one fact.
     minimal, smallest
         For "certain", where ``proved`` says that the facts are sufficient, that is, that no row of the
         ``domain`` with these facts contradicts the claim: whether no fact can be dropped, and whether no set
@@ -340,7 +341,7 @@ def _agreement(facts: Certificate) -> str:
 
 
 def _certain_sentence(facts: Certificate) -> str:
-    n = len(facts.facts)
+    n = int(facts.objective)  # columns that are kept together make one fact
     who = "whatever its columns are"
     if n:
         these = "this fact" if n == 1 else f"these {n} facts"

@@ -25,10 +25,10 @@ from scipy.special import expit, logsumexp, softmax
 
 from limes import _kernels
 from limes._arrays import Bools, Floats, Ints, times
-from limes._functions import LARGEST, Function, is_line
+from limes._functions import LARGEST, Function, Lookup, Members, is_line
 from limes._functions import parts as families_of
 from limes._functions import texture as texture_of
-from limes.exceptions import InputError
+from limes.exceptions import InputError, NotReadableError
 from limes.models._algebra import map_outputs
 from limes.models.forms._base import Combination, Form, GaussianKernels, Reducible, Sum, outputs_of
 from limes.models.forms._linked import Linked, Ridges, Softmax, as_sum
@@ -98,6 +98,16 @@ class Bounds:
         return None
 
 
+def unbounded(reason: str, instead: str) -> NotReadableError:
+    """Return the error about a model without bounds, which was not read for a ``reason``."""
+    if "output='margin'" in reason:  # which would be of no help: the margin was tried, too
+        reason = "neither its answers nor the margins behind them have some that are read"
+    return NotReadableError(
+        "objective='certain' needs a model with bounds over boxes, such as trees, sums and what is monotone "
+        f"in one of them: {reason or 'this model has none that are read'}; {instead} takes any model"
+    )
+
+
 def bounds_of(form: Form) -> Bounds | None:
     """Return the bounds of a form of one output; None where boxes do not bound the form."""
     try:
@@ -131,6 +141,16 @@ def _kind_of(function: Function) -> Kind:
     if texture_of(function).constant:
         return "constant"
     return "line" if is_line(function) else "other"
+
+
+def _keys_of(function: Function) -> Floats:
+    """Return the numbers that functions look up; any other number has another value."""
+    match function:
+        case Lookup():
+            return function.keys
+        case Members():
+            return np.arange(float(function.group.size))
+    return np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -218,9 +238,12 @@ class _SumBounds(Bounds):
         function = self.form.functions[j]
         if function is None or not np.any(self.form.loadings[j]):
             return UNREAD
-        kinds = [_kind_of(part) for part in families_of(function)]
-        between = max(kinds, key=_KINDS.index)
-        return Texture(texture_of(function).breaks, between)
+        families = [*families_of(function)]
+        between = max(map(_kind_of, families), key=_KINDS.index)
+        keys = np.concatenate([_keys_of(family) for family in families])
+        # numbers that are looked up differ from those on their two sides
+        breaks = np.concatenate([texture_of(function).breaks, keys, np.nextafter(keys, -np.inf)])
+        return Texture(np.unique(breaks), between)
 
     def __call__(self, box: Box) -> Range:
         low = high = float(self.form.intercept)

@@ -152,12 +152,16 @@ class ColumnCells:
         if self.column.is_plain:
             # the text allows no value that was not proved
             texts = [_inward(end, self.seen, up=end == above) for end in ends]
-        if self.values.whole and len(ends) == 2 and at_most == above + 1.0:
+        is_next = at_most == (above + 1.0 if self.values.whole else np.nextafter(above, np.inf))
+        if len(ends) == 2 and is_next:
             return f"{name} = {texts[1]}"
-        low = f"{texts[0]} < " if np.isfinite(above) else ""
-        if low and len(ends) == 1:
-            return f"{name} > {texts[0]}"
-        return f"{low}{name} <= {texts[-1]}"
+        low, signs = texts[0], ("<", ">")
+        after = repr(float(np.nextafter(above, np.inf)))
+        if self.column.is_plain and len(after) < len(low) - 1:  # "2.25 <=", not "2.2499999999999996 <"
+            low, signs = after, ("<=", ">=")
+        if not np.isfinite(above):
+            return f"{name} <= {texts[-1]}"
+        return f"{name} {signs[1]} {low}" if len(ends) == 1 else f"{low} {signs[0]} {name} <= {texts[-1]}"
 
 
 def _or_missing(text: str, *, missing: bool) -> str:
@@ -173,7 +177,7 @@ def _inward(end: float, seen: Floats, *, up: bool) -> str:
 
     ``up`` is of lower ends, which are rounded up; three digits at least.
     """
-    exact = Decimal(end)
+    exact = Decimal(repr(end))  # in the fewest digits that are read as this number
     for digits in range(_FEWEST, _DIGITS + 1):
         unit = Decimal((0, (1,), exact.adjusted() - digits + 1))
         rounded = exact.quantize(unit, ROUND_CEILING if up else ROUND_FLOOR) if end else exact

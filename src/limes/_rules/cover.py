@@ -21,7 +21,7 @@ from limes._checks import (
 )
 from limes._explainers.tables.table import Table, ids_of
 from limes._explanation.wording import number
-from limes._rules.bounds import Searched
+from limes._rules.bounds import Searched, unbounded
 from limes._rules.cells import Cells, Masks, holds
 from limes._rules.classes import class_labels
 from limes._rules.contrast import Target
@@ -42,7 +42,7 @@ from limes._rules.neighbourhood import SIGNS
 from limes._rules.rule_list import CoveringRule, RuleList
 from limes._rules.sufficient import Claim, Finders, claim_of
 from limes._threads import one_blas_thread
-from limes.exceptions import InputError, NotReadableError
+from limes.exceptions import InputError
 from limes.models._calling.caller import ModelCaller, OneOutput
 from limes.models._calling.outputs import THRESHOLDS, Output, behind_method, resolve
 
@@ -266,11 +266,7 @@ class _Covered:
     def searched(self) -> Searched:
         """Return what is searched for rows beyond a claim."""
         if self.bounded is None:
-            raise NotReadableError(
-                "objective='certain' needs a model with bounds over boxes, such as trees, sums and what is "
-                f"monotone in one of them: {self.reason or 'this model has none that are read'}; "
-                "objective='precision' takes any model"
-            )
+            raise unbounded(self.reason, "objective='precision'")
         return self.bounded
 
     def text(self, answer: float) -> str:

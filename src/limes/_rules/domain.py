@@ -182,13 +182,15 @@ class Domain(Printable):
         fixed
             Names of columns that keep the value of the row that is explained.
         groups
-            Columns that are kept or change together, by a name: ``{"address": ["city", "district"]}``.
+            Columns that are kept or change together, and make one fact, by a name:
+            ``{"address": ["city", "district"]}``.
         ranges
             The least and the largest value of columns, by name, in the place of the background's.
         whole
             Names of columns of whole numbers. None: those whose values in the background are whole.
         one_hot
-            Lists of columns of which exactly one is 1. None: those that the background has.
+            Lists of columns of which exactly one is 1; each list makes one fact. None: those that the
+            background has.
         orders
             Pairs (a, b) of columns with a <= b. None: those that hold in all rows of the background, where
             at least ten rows would break them if the two columns were independent.

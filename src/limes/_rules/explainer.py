@@ -366,14 +366,14 @@ class SparseExplainer(Described):
         self._question: Question | None = None
         # of three classes or more the one that is predicted is chosen row by row
         takes_class = largest is None if is_certain else self._config.is_to_hold
-        self._by_class = takes_class and output is None and threshold is None and method == "auto"
+        has_none = threshold is None or (is_certain and isinstance(threshold, str) and threshold == "class")
+        self._by_class = takes_class and output is None and has_none and method == "auto"
         self._by_class = self._by_class and len(class_labels(model)) > 2
         self._answers_class = False
         if is_certain:
             threshold = "class" if self._by_class else threshold
-            check_size("time_limit", TIME_LIMIT if time_limit is None else time_limit)
+            seconds = check_size("time_limit", TIME_LIMIT if time_limit is None else time_limit)
             claim = claim_of(self._output, threshold, largest, len(class_labels(model)))
-            seconds = TIME_LIMIT if time_limit is None else float(time_limit)
             self._question = Question(
                 self._rows, domain, fact_kind, claim, seconds, self._fixed, self._directions
             )

@@ -15,7 +15,7 @@ from limes._explainers.tables.table import Table
 from limes._explanation.fields import plain_cell
 from limes._explanation.rules import Certificate
 from limes._explanation.wording import chosen, holding_text, label_text, number, one_line
-from limes._rules.bounds import IntervalBounds, Searched
+from limes._rules.bounds import IntervalBounds, Searched, unbounded
 from limes._rules.certain import FactSets, Finder, Goal, RowDomain, SufficientFacts, ValueSearch
 from limes._rules.classes import ClassGoal
 from limes._rules.contrast import Enough, Target, verdict
@@ -27,7 +27,7 @@ from limes._rules.model import Ask, ModelReading
 from limes._threads import LRUCache
 from limes._warnings import RowWarning
 from limes.designs._marginals import BinCells
-from limes.exceptions import InputError, NotReadableError
+from limes.exceptions import InputError
 from limes.models._calling.outputs import THRESHOLDS, Output
 
 # Tables of leaves that are kept: both signs, and rows with missing values
@@ -253,7 +253,11 @@ class Question:
         }
         sure = "for certain" if result.proved else "(not proved)"
         then = ("class", label_text(label)) if label else (name, claim)
-        rule = holding_text([one_line(fact) for fact in facts], then[0], f"{then[1]} {sure}")
+        # columns that are kept together make one fact
+        texts = dict(zip(columns, map(one_line, facts), strict=True))
+        units = sorted(sorted(of_row.units[i]) for i in result.units)
+        together = [" and ".join(texts[j] for j in its) for its in units]
+        rule = holding_text(together, then[0], f"{then[1]} {sure}")
         warnings = tuple(self._warnings(result, is_minimal))
         facts_of = np.array(columns, dtype=np.int64)
         return CertainRule(facts_of, of_row.free, rule, self._claim, fields, warnings)
@@ -280,10 +284,7 @@ class Question:
         elif (searched := reading.searched) is not None:
             beyond = [(searched, goal, goal.enough(ask)) for goal in self._claim.targets(answer)]
         if not beyond:
-            raise NotReadableError(
-                "objective='certain' needs a model with bounds over boxes, such as trees, sums and what is "
-                f"monotone in one of them: {reading.reason or 'this model has none that are read'}"
-            )
+            raise unbounded(reading.reason, "objective='class' or 'precision'")
         return beyond
 
     def _of_row(self, domain: Domain, row: Floats, excluded: Ints) -> RowDomain:

@@ -376,7 +376,7 @@ class OneOutput:
             return answer[:, self.column]
         if answer.ndim == 2 and answer.shape[1] > 1:
             raise InputError(
-                f"the model has {answer.shape[1]} outputs, and a sparse explanation is of one: choose it by "
+                f"the model has {answer.shape[1]} outputs, and rules are about one of them: choose it by "
                 "output="
             )
         return answer if answer.ndim == 1 else answer[:, 0]
