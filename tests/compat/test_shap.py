@@ -74,9 +74,14 @@ def test_probabilities_are_those_of_the_definition():
         lambda: shap.TreeExplainer(BOOSTED, X[:40], model_output="probability").shap_values(X[:4])
     )
     assert np.abs(theirs - expected).max() > 1e-3
-    np.testing.assert_allclose(
-        explainer.expected_value, BOOSTED.predict_proba(X[:40])[:, 1].mean(), atol=1e-6
-    )
+    mean = BOOSTED.predict_proba(X[:40])[:, 1].mean()
+    np.testing.assert_allclose(explainer.expected_value, mean, atol=1e-6)
+    # before the first call, too, and of pairs, where it was that of two classes
+    fresh = ours.TreeExplainer(BOOSTED, X[:40], model_output="probability")
+    assert np.shape(fresh.expected_value) == ()
+    pairs = fresh.shap_interaction_values(X[:4])
+    assert (pairs.shape, np.shape(fresh.expected_value)) == ((4, X.shape[1], X.shape[1]), ())
+    np.testing.assert_allclose(pairs.sum(axis=2), values, atol=1e-6)
 
 
 def test_no_column_is_left_out_by_a_penalty():

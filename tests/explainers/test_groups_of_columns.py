@@ -243,6 +243,32 @@ def test_columns_share_a_contribution_by_owens_value(name: str) -> None:
         np.testing.assert_allclose(shares.values[i], _shapley(game, 2), rtol=EXACT, atol=EXACT)
 
 
+def test_columns_share_a_contribution_of_rows_that_occur() -> None:
+    """Rows of a read model that no surrogate was fitted to had none: a ValueError of nothing to join."""
+    X = _table()
+    model = MODELS["forest"](X, _targets(X))
+    background, row = X.iloc[:14], X.iloc[[20]]
+    explainer = limes.TabularExplainer(model, background, groups=GROUPS, law="joint", bandwidth=math.inf)
+    account = explainer.contributions(row).contributions
+    shares = account.within("first")
+
+    def mean(kept: tuple[str, ...]) -> Any:
+        return model.predict(background.assign(**{name: row[name].iloc[0] for name in kept})).mean()
+
+    game = {}
+    for size in range(3):
+        for kept in itertools.combinations(range(2), size):
+            game[kept] = 0.0
+            for k in range(3):
+                for others in itertools.combinations((1, 2), k):
+                    names = [*(MEMBERS[0][j] for j in kept), *(name for g in others for name in MEMBERS[g])]
+                    weight = math.factorial(k) * math.factorial(2 - k) / math.factorial(3)
+                    game[kept] += weight * mean(tuple(names))
+    assert (np.abs(shares.values[0] - _shapley(game, 2)) < 4 * shares.standard_errors[0]).all()
+    apart = abs(shares.values[0].sum() - account.values[0, 0])
+    assert apart < 4 * shares.standard_errors[0].sum()
+
+
 def test_numbers_of_functions_are_within_their_errors() -> None:
     X = _table()
     background, rows = X.iloc[:14], X.iloc[[2, 20]]

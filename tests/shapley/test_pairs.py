@@ -87,6 +87,30 @@ def test_pairs_are_indices_of_all_coalitions(name, options):
     assert account.pair_errors.shape == account.pairs.shape
 
 
+@pytest.mark.parametrize("law", [None, "joint"])
+def test_pairs_of_a_function_of_few_rows_are_exact(law):
+    """All answers of its game had been asked for, its contributions were exact, and its pairs estimated."""
+
+    def function(rows):
+        rows = np.asarray(rows, dtype=np.float64)
+        return np.stack([rows.prod(axis=1), np.sin(rows[:, 0] * rows[:, 1]) + rows[:, 2]], axis=1)
+
+    background = np.array([[0.0, 1.0, 2.0], [1.0, 1.0, 3.0], [1.0, 2.0, 2.0], [0.0, 2.0, 5.0]])
+    row = np.array([1.0, 2.0, 3.0])
+    its = {"law": law, "categorical": [0, 1, 2], "bandwidth": np.inf}
+    explainer = limes.TabularExplainer(function, background, **its)
+    account = explainer.contributions(row, progress=False).contributions
+    assert not account.standard_errors.any()
+    assert not account.pair_errors.any()
+    drawn = background
+    if law is None:
+        drawn = background[np.array([*np.ndindex(4, 4, 4)]), np.arange(3)]
+    v = np.empty((2, 2, 2), dtype=object)
+    for kept in np.ndindex(2, 2, 2):
+        v[kept] = function(np.where(np.array(kept, bool), row, drawn)).mean(axis=0)
+    check(account, v, 0, np.abs(function(background)).max())
+
+
 @pytest.mark.parametrize("bandwidth", [None, np.inf, 0.4])
 @pytest.mark.parametrize("name", MODELS)
 def test_pairs_under_the_joint_law(name, bandwidth):

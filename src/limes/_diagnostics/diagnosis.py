@@ -31,7 +31,7 @@ from limes._diagnostics.finding import (
 from limes._diagnostics.fit import OF_ANY, accounts
 from limes._diagnostics.tables import OF_TABLES, Profile
 from limes._explanation import Explanation
-from limes._explanation.differences import NO_SURROGATE
+from limes._explanation.attribution import NO_SURROGATE
 from limes._explanation.drawing import Page, drawer, write_text
 from limes._explanation.fit import account_at, additive_at, leading
 from limes._explanation.json import jsonable
@@ -125,15 +125,15 @@ def diagnose(
         text = "diagnose(calls=) is max_calls=, as of all explainers; the name ends with the next release"
         warnings.warn(text, FutureWarning, stacklevel=2)
         max_calls = calls
+    if NO_SURROGATE in explanation.provenance:
+        raise InputError(
+            f"diagnose is about LIME's surrogate, and {explanation.provenance[NO_SURROGATE]}; "
+            "explanation.warnings says what is not certain of the contributions"
+        )
     explainer = explainer if explainer is not None else explanation.explainer
     if not hasattr(explainer, "_diagnostic_context"):
         if explanation.certificates:
             raise InputError("diagnose has no diagnostics of rules: explanation.certificate has their errors")
-        if NO_SURROGATE in explanation.provenance:
-            raise InputError(
-                f"diagnose is about LIME's surrogate, and {explanation.provenance[NO_SURROGATE]}; "
-                "explanation.warnings says what is not certain of the contributions"
-            )
         raise InputError(
             "diagnose needs the explainer that made the explanation, and a saved explanation has none: for "
             "tables and texts pass it, limes.diagnose(explanation, explainer); else explain again"

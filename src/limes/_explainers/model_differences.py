@@ -169,6 +169,7 @@ def _joined(values: Explanation, models: Explanation, order: str) -> Explanation
         **made_of_both(values, models),
         provenance={**models.provenance, "order": order},
         explainer=None,
+        fit=None,
     )
 
 

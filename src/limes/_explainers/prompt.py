@@ -36,7 +36,8 @@ from limes._explainers.prompts import Prompt, PromptLevel
 from limes._explainers.results import UNFINISHED, answers_alike, repetitions
 from limes._explainers.splits import sentences
 from limes._explanation import Explanation
-from limes._explanation.differences import NO_SURROGATE, OF_PROMPTS
+from limes._explanation.attribution import NO_SURROGATE
+from limes._explanation.differences import OF_PROMPTS
 from limes._explanation.drawing import Described
 from limes._explanation.explanation import frozen_explanation
 from limes._explanation.fields import plain_fact

@@ -39,6 +39,8 @@ CONTRIBUTION_AXES: Mapping[str, str] = {
     **dict.fromkeys(("base_values", "base_errors"), "nk"),
     **dict.fromkeys(("calls", "row_converged"), "n"),
 }
+# The fact of a provenance that says why there is no surrogate
+NO_SURROGATE = "surrogate"
 # Those of pairs, where these are stored
 PAIR_AXES: Mapping[str, str] = dict.fromkeys(("known_pairs", "known_pair_errors"), "nddk")
 COEFFICIENT_AXES: Mapping[str, str] = {
@@ -394,6 +396,11 @@ class Contributions(Attributions):
         state = vars(self)
         if "_pairs" not in state:
             fit = getattr(self.explanation, "fit", None)
+            if fit is None and "change of" in getattr(self.explanation, "provenance", ()):
+                raise InputError(
+                    "a difference of two accounts has the difference of their pairs: subtract "
+                    "contributions.pairs of the two explanations"
+                )
             if fit is None:
                 raise InputError(
                     "pairs of contributions are not stored here, and there is no explainer to compute them: "
@@ -637,9 +644,14 @@ def is_by_covers(explanation: Any) -> bool:
     return bool(vars(explanation)["provenance"].get("law") == "covers")
 
 
+def has_no_surrogate(explanation: Any) -> bool:
+    """Whether the law has contributions alone: that of covers, or one other row."""
+    return is_by_covers(explanation) or NO_SURROGATE in vars(explanation)["provenance"]
+
+
 def has_coefficients(explanation: Any) -> bool:
     """Whether an explanation has LIME's coefficients, or what computes them."""
-    computes = vars(explanation)["fit"] is not None and not is_by_covers(explanation)
+    computes = vars(explanation)["fit"] is not None and not has_no_surrogate(explanation)
     return computes or requested(explanation, "coefficients") is not None
 
 

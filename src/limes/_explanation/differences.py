@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes._explanation.attribution import Contributions, changed
+from limes._explanation.attribution import NO_SURROGATE, Contributions, changed
 from limes._explanation.wording import cell, one_line
 from limes.exceptions import InputError
 
 if TYPE_CHECKING:
     from limes._explanation.explanation import Explanation
 
-# Facts of a provenance: the row that contributions lead from; of which quantity numbers are changes; and why
-# there is no surrogate
-REFERENCE, CHANGE, NO_SURROGATE = "reference", "change of", "surrogate"
+# Facts of a provenance: the row that contributions lead from, and of which quantity numbers are changes
+REFERENCE, CHANGE = "reference", "change of"
 _FOR_LIME = "; explain rows with a background for LIME's view"
 NO_CELLS = f"one other row is a law without bins{_FOR_LIME}"
 OF_ACCOUNTS = f"this is a difference of two accounts{_FOR_LIME}"
@@ -76,6 +75,11 @@ def made_of_both(explanation: Explanation, other: Explanation) -> dict[str, Any]
         "shared_calls": np.sum(shared, axis=0) if shared else None,
         "row_warnings": tuple(tuple(dict.fromkeys((*one, *its))) for one, its in zip(*warnings, strict=True)),
     }
+
+
+def is_or_are(name: str) -> str:
+    """The verb of "there is no fidelity", and "there are no effects"."""
+    return "are" if name.endswith("s") else "is"
 
 
 def changed_value(name: str, before: Any, after: Any) -> str:

@@ -24,7 +24,7 @@ from limes._explanation.attribution import (
     Contributions,
     ReadingField,
     has_coefficients,
-    is_by_covers,
+    has_no_surrogate,
     requested,
 )
 from limes._explanation.differences import minus
@@ -346,7 +346,7 @@ class Explanation(Page):
         return minus(self, other)
 
     def _computed(self, name: str) -> Fit:
-        if self.fit is None or is_by_covers(self):
+        if self.fit is None or has_no_surrogate(self):
             raise InputError(why_not_computed(self, name))
         return self.fit
 

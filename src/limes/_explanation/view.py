@@ -12,6 +12,7 @@ import numpy as np
 from limes._arrays import ROUNDING
 from limes._checks import check_choice
 from limes._explanation.attribution import (
+    NO_SURROGATE,
     Coefficients,
     account_warnings,
     changed,
@@ -19,7 +20,7 @@ from limes._explanation.attribution import (
     is_by_covers,
 )
 from limes._explanation.certain import CertainView, certain_view
-from limes._explanation.differences import CHANGE, NO_SURROGATE, REFERENCE
+from limes._explanation.differences import CHANGE, REFERENCE, is_or_are
 from limes._explanation.fit import account_at, additive_at, fidelity_at, leading, strongest_pairs
 from limes._explanation.rules import NO_WEIGHTS, Certificate, certificate_sentences, is_certain
 from limes._explanation.selection import by_size, name_positions, shown_of
@@ -860,7 +861,7 @@ def why_not_computed(explanation: Any, name: str) -> str:
     if is_by_covers(explanation):
         return NOT_OF_COVERS.format(name=name)
     if (why := explanation.provenance.get(NO_SURROGATE)) is not None:
-        return f"there is no {name}: {why}"
+        return f"there {is_or_are(name)} no {name}: {why}"
     if is_certain(explanation):
         return f"{name}: {NO_WEIGHTS}"
     if explanation.certificates:

@@ -30,7 +30,7 @@ from limes._sampling.least_squares import (
 )
 from limes._sampling.pool import CachedPredictions
 from limes._sampling.sampled import CALLS, CUT_SHORT, Sampling
-from limes._threads import Progress, SharedState
+from limes._threads import Progress, SharedState, progress_of
 from limes.designs._joint import JointDesign, JointFamily, OccurringRows
 from limes.designs._product import Rows
 from limes.exceptions import NotReadableError
@@ -77,6 +77,8 @@ class JointExpectation(SharedState):
 
     @cached_property
     def _answers(self) -> Floats:
+        if self._predictions.missing:  # so far exact contributions alone were asked for
+            self.fill(progress_of(shown=False))
         return np.concatenate(self._predictions.answers())
 
     @property

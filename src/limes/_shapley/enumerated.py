@@ -17,6 +17,7 @@ from limes._arrays import Floats
 from limes._shapley.coalitions import account_of_states
 from limes._shapley.exact import RowContributions
 from limes._shapley.game_controls import GameLaw, IndependentDraws, OccurringDraws
+from limes._shapley.pairs import indices_of_game
 from limes._shapley.starts import same
 from limes.designs._exchangeable import LARGEST_ENUMERATION
 
@@ -29,12 +30,7 @@ def enumerated(
 ) -> RowContributions | None:
     """Contributions by at most ``most`` answers; None where the game has more rows."""
     columns = np.flatnonzero(law.varies)
-    if not 0 < columns.size <= LARGEST_ENUMERATION:
-        return None
-    if isinstance(law, IndependentDraws):
-        game = _of_grid(law, ask, most)
-    else:
-        game = _of_background(law, prediction, ask, most)
+    game = _game(law, prediction, ask, most)
     if game is None:
         return None
     account = account_of_states(game[None], prediction, columns.size)
@@ -42,6 +38,30 @@ def enumerated(
     whole[:, :, columns] = account.values, account.errors, account.alone, account.last
     values, errors, alone, last = whole
     return replace(account, values=values, errors=errors, alone=alone, last=last)
+
+
+def enumerated_indices(
+    law: GameLaw, prediction: Floats, ask: Callable[[Floats], Floats], most: int
+) -> Floats | None:
+    """Shapley interaction indices (d, d, k) by the same answers; None where there are more."""
+    columns = np.flatnonzero(law.varies)
+    game = _game(law, prediction, ask, most) if columns.size > 1 else None
+    if game is None:
+        return None
+    indices = np.zeros((law.row.size, law.row.size, prediction.size))
+    # the first column is the lowest bit of a set's number
+    by_column = game.reshape(*(2,) * columns.size, -1).transpose(*range(columns.size)[::-1], columns.size)
+    indices[columns[:, None], columns] = indices_of_game(by_column)
+    return indices
+
+
+def _game(law: GameLaw, prediction: Floats, ask: Callable[[Floats], Floats], most: int) -> Floats | None:
+    """The values of all sets of the columns that vary, (2^m, k)."""
+    if not 0 < int(law.varies.sum()) <= LARGEST_ENUMERATION:
+        return None
+    if isinstance(law, IndependentDraws):
+        return _of_grid(law, ask, most)
+    return _of_background(law, prediction, ask, most)
 
 
 def _of_grid(law: IndependentDraws, ask: Callable[[Floats], Floats], most: int) -> Floats | None:

@@ -79,6 +79,24 @@ def contributions_by_coalitions(
     return CoalitionGame(predict, reference[None], 0.0, beside=most)(x, np.ones((1, 1)))
 
 
+def indices_of_form(form: Form, row: Floats, reference: Floats) -> Floats | None:
+    """Shapley interaction indices on the way between two rows (d,), (d, d, k); None without an exact way."""
+    try:
+        game = against(form, reference[None])
+        if isinstance(game, CoalitionGame):  # which has another bound
+            return None
+        return np.asarray(game.pairs(row[None], np.ones((1, 1)))[0])
+    except (ModelError, NotReadableError):  # paths or products of too many columns
+        return None
+
+
+def indices_by_coalitions(predict: Callable[[Floats], Floats], row: Floats, reference: Floats) -> Floats:
+    """The same of whatever answers rows, from the answers to all coalitions of the columns that differ."""
+    most = int(differing(row[None], reference)[0])
+    game = CoalitionGame(predict, reference[None], 0.0, beside=most)
+    return np.asarray(game.pairs(row[None], np.ones((1, 1)))[0])
+
+
 def _of_forest(form: Forest, x: Floats, reference: Floats) -> RowContributions:
     outputs = form.value.size // len(form.value)
     base, sums = np.zeros((len(x), outputs)), np.zeros((len(x), 3, form.size, outputs))

@@ -371,10 +371,18 @@ def test_edges_of_an_encoded_column_make_it_a_number(calls):
         )
 
 
-def test_a_row_of_another_code_is_refused_with_the_codes():
-    explainer = limes.TabularExplainer(fitted("ignore", "forest", CODED), CODED)
+def test_a_row_of_another_code_is_refused_with_the_codes_where_the_encoder_refuses_it():
+    """A code is no other category than a text: an encoder that takes unknown ones has an answer."""
+    row = CODED.iloc[:1].assign(place=77)
+    explainer = limes.TabularExplainer(fitted("one-hot", "forest", CODED), CODED)
     with pytest.raises(InputError, match=r"'place': 77 does not occur .* has -9, 1, 2"):
-        explainer(CODED.iloc[:1].assign(place=77))
+        explainer(row)
+    model = fitted("ignore", "forest", CODED)
+    explanation = limes.TabularExplainer(model, CODED)(row)
+    assert explanation.method == "exact"
+    assert "place = 77" in explanation.conditions[0]
+    assert "unseen" in [warning.code for warning in explanation.row_warnings[0]]
+    np.testing.assert_allclose(explanation.predictions, model.predict(row), rtol=1e-9)
 
 
 def test_numbers_in_the_place_of_texts_get_advice():

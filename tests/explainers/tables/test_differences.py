@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
-from math import factorial
+from math import comb, factorial
 
 import numpy as np
 import pandas as pd
@@ -92,6 +92,54 @@ def test_two_rows_equal_an_enumeration(name, law):
             assert computed[i] == pytest.approx(right, abs=1e-9 * size)
     assert account.base_values == pytest.approx(np.broadcast_to(predict(X[10:11]), account.base_values.shape))
     assert explanation.predictions == pytest.approx(predict(X[:3]))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", [*MODELS, *CLASSIFIERS, "function"])
+def test_pairs_of_two_rows_equal_an_enumeration(name):
+    """They were refused, with the advice to read them from the very explanation."""
+    if name == "function":
+        forest = fitted("forest")[0]
+        model = predict = lambda rows: forest.predict(rows)
+    else:
+        model, probabilities = fitted(name)
+        predict = probabilities or model.predict
+    explainer = limes.TabularExplainer(model, X, rng=0)
+    account = explainer.between(X[:2], X[10]).contributions
+    assert not account.pair_errors.any()
+    np.testing.assert_allclose(account.pairs.sum(axis=2), account.values, atol=1e-9)
+    d = X.shape[1]
+    for i in range(2):
+        for first, second in combinations(range(d), 2):
+            rest, expected = [j for j in range(d) if j not in (first, second)], 0.0
+            for size in range(d - 1):
+                for kept in combinations(rest, size):
+                    rows = np.repeat(X[10:11], 4, axis=0)
+                    rows[:, kept] = X[i, kept]
+                    rows[1::2, first], rows[2:, second] = X[i, first], X[i, second]
+                    none, one, other, both = predict(rows)
+                    expected = expected + (both - one - other + none) / ((d - 1) * comb(d - 2, size))
+            size = np.abs(account.values).max()
+            np.testing.assert_allclose(2 * account.pairs[i, first, second], expected, atol=1e-9 * size)
+    assert limes.Explanation.from_json(
+        explainer.between(X[0], X[10]).to_json(pairs=True)
+    ).contributions.pairs == pytest.approx(account.pairs[:1], abs=1e-12)
+
+
+def test_pairs_of_too_many_columns_and_of_two_models_are_refused_with_the_way():
+    wide = np.random.default_rng(0).normal(size=(50, 14))
+    explainer = limes.TabularExplainer(lambda rows: rows.prod(axis=1), wide, max_calls=300)
+    with pytest.raises(InputError, match="differ in 14 columns"):
+        _ = explainer.between(wide[0], wide[1]).contributions.pairs
+    change = limes.between_models(fitted("forest")[0], fitted("linear")[0], X[0], background=X, before=X[1])
+    with pytest.raises(InputError, match=r"subtract contributions\.pairs of the two"):
+        _ = change.contributions.pairs
+
+
+def test_there_is_no_diagnosis_of_two_rows():
+    explanation = limes.TabularExplainer(fitted("forest")[0], X).between(X[0], X[1])
+    with pytest.raises(InputError, match="diagnose is about LIME's surrogate"):
+        limes.diagnose(explanation)
 
 
 def test_a_row_for_each_row():

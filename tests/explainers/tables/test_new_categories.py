@@ -117,6 +117,79 @@ def test_a_value_that_the_model_refuses_is_an_error_of_its_row(refusal):
     assert (result.ids, [row for row, _ in result.errors]) == ((0, 2, 3), [1])
 
 
+def with_codes(table):
+    """A table with a column that its dtype lists, one of numbers that an encoder has, and one of booleans."""
+    return pd.DataFrame(
+        {
+            "race": pd.Categorical(table.race, [*"abcd"]),
+            "sex": table.sex.map({"f": 3, "m": 7}),
+            "job": table.job == "x",
+        }
+    )
+
+
+@pytest.mark.parametrize("law", [None, "joint"])
+@pytest.mark.parametrize(
+    ("column", "new"), [("race", "d"), ("race", "c"), ("sex", 7), ("sex", 5), ("job", True)]
+)
+def test_categories_of_all_kinds_may_be_new(column, new, law):
+    """Only texts were taken: categories that a dtype lists, and codes of an encoder, were refused."""
+    whole = with_codes(TABLE)
+    before = make_column_transformer((IGNORES, [*whole]))
+    model = make_pipeline(before, RandomForestRegressor(5, random_state=0)).fit(whole, ANSWERS)
+    background = whole[whole[column] != new].iloc[:12]
+    row = whole.iloc[[0]].copy()
+    row[column] = pd.Series([new], index=row.index).astype(whole[column].dtype)
+    explanation = limes.TabularExplainer(model, background, law=law, bandwidth=np.inf)(row, progress=False)
+    assert codes_of(explanation.row_warnings) == [["unseen"]]
+    np.testing.assert_allclose(explanation.predictions, model.predict(row), rtol=oracle.EXACT)
+    laws = [background[[name]].reset_index(drop=True) for name in whole]
+    places = np.array([*itertools.product(range(12), repeat=3)]) if law is None else np.arange(12)[:, None]
+    drawn = [its.iloc[places[:, j % places.shape[1]]].reset_index(drop=True) for j, its in enumerate(laws)]
+
+    def worth(kept):
+        cells = pd.concat(drawn, axis=1)
+        for name in kept:
+            cells[name] = pd.Series([row[name].iloc[0]] * len(cells)).astype(whole[name].dtype)
+        return model.predict(cells).mean()
+
+    expected = []
+    for name in whole:
+        first, second = (other for other in whole if other != name)
+        gains = [worth([name, *its]) - worth(its) for its in ([], [first], [second], [first, second])]
+        expected.append(np.array([2, 1, 1, 2]) @ gains / 6)
+    np.testing.assert_allclose(
+        explanation.contributions.values[0], expected, rtol=oracle.EXACT, atol=oracle.EXACT
+    )
+
+
+def test_categories_of_polars_may_be_new():
+    frame = pl.from_pandas(TABLE).with_columns(
+        pl.col("race").cast(pl.Enum([*"abcd"])), pl.col("sex").cast(pl.Categorical)
+    )
+    model = make_pipeline(make_column_transformer((IGNORES, [*TABLE])), Ridge()).fit(frame, ANSWERS)
+    for column, new in (("race", "c"), ("sex", "m")):
+        its = pl.col(column).cast(pl.String)
+        explainer = limes.TabularExplainer(model, frame.filter(its != new))
+        row = frame.filter(its == new).head(1)
+        explanation = explainer(row, progress=False)
+        np.testing.assert_allclose(explanation.predictions, model.predict(row), rtol=oracle.EXACT)
+        assert codes_of(explanation.row_warnings) == [["unseen"]]
+
+
+def test_rows_lead_from_a_reference_of_other_categories_and_without_a_number():
+    """One row as the law has one category a column, and the encoded codes of others were refused."""
+    whole = with_codes(TABLE).assign(age=np.where(np.arange(200) % 5 == 0, np.nan, np.arange(200.0)))
+    encoder = make_column_transformer((IGNORES, ["race", "sex", "job"]), remainder="passthrough")
+    model = make_pipeline(encoder, RandomForestRegressor(5, random_state=0)).fit(whole, ANSWERS)
+    reference = whole.iloc[[1]]
+    explanation = limes.TabularExplainer(model, reference=reference)(whole, progress=False)
+    account = explanation.contributions
+    np.testing.assert_allclose(account.base_values, model.predict(reference)[0], rtol=oracle.EXACT)
+    total = account.base_values + account.values.sum(axis=1)
+    np.testing.assert_allclose(total, model.predict(whole), rtol=oracle.EXACT, atol=oracle.EXACT)
+
+
 def test_a_new_category_loses_no_row_and_a_bad_cell_loses_its_row():
     rows = ROWS.copy()
     rows.loc[2, "sex"] = None

@@ -12,7 +12,7 @@ import numpy as np
 from limes._arrays import Floats, Ints
 from limes._expectations.moments import REFUSED, admitted
 from limes._explainers.budget import LEAST_ROWS
-from limes._explainers.tables.few_rows import pairs_at
+from limes._explainers.tables.few_rows import enumerated_pairs_at, pairs_at
 from limes._explanation.fit import WithinGroup
 from limes._shapley.exact import RowContributions
 from limes._shapley.game_controls import GameLaw
@@ -129,10 +129,15 @@ class Accounts(ABC):
 
     def _pairs_by_calls(self, row: int, sampler: PairSampler, outputs: int) -> SampledPairs:
         x, starts, sampling = self.x[row], self._starts(row), sampler.walks.sampling
+        prediction = self.predictions[row].reshape(-1)
+        if sampler.walks.asks and sampling.is_function:
+            exact = enumerated_pairs_at(sampler.walks, self._law(row), prediction)
+            if exact is not None:
+                return exact
         columns = int(starts.varies(x).sum())
         if columns < 2 or sampler.affords(columns) or sampling.max_calls < LEAST_ROWS:
             return sampler.at(x, starts, outputs)
-        return pairs_at(sampler.walks, self._law(row), self.predictions[row].reshape(-1))
+        return pairs_at(sampler.walks, self._law(row), prediction)
 
     @abstractmethod
     def _law(self, row: int) -> GameLaw:

@@ -107,32 +107,53 @@ class TableColumn:
         """The user's distinct values behind cells of the matrix, without missing ones."""
         return list(self.levels) if self.categorical else np.unique(cells[~np.isnan(cells)]).tolist()
 
-    def with_levels(self, new: Sequence[str]) -> TableColumn:
-        first, size = len(self.levels), len(new)
+    def with_levels(self, new: Sequence[Any]) -> TableColumn:
+        """The same with further levels: numbers that stand for themselves in order, others last."""
+        levels, first = [*self.levels, *new], len(self.levels)
+        order = range(len(levels)) if self.coded else sorted(range(len(levels)), key=levels.__getitem__)
+        its = tuple(levels[i] for i in order)
+        if self.template is None:
+            return replace(self, levels=its)
+        at = np.array([place for place, i in enumerate(order) if i >= first])
         # the cell of missing values comes last
-        order = np.array([*range(first), *[0] * size, *range(first, first + self.missing)])
-        at = np.arange(first, first + size)
+        source = np.array([*(i if i < first else 0 for i in order), *range(first, first + self.missing)])
         if isinstance(self.template, np.ndarray):
-            template = self.template[order]
-            template[at] = new
+            template = self.template[source]
+            template[at] = [its[place] for place in at.tolist()]
         else:
-            cells = nw.from_native(self.template, series_only=True)[order]
-            template = nw.maybe_reset_index(cells).scatter(at, list(new)).to_native()
-        return replace(self, levels=(*self.levels, *new), template=template)
+            cells = nw.from_native(self.template, series_only=True)[source]
+            filled = nw.maybe_reset_index(cells).scatter(at, [its[place] for place in at.tolist()])
+            template = filled.to_native()
+        return replace(self, levels=its, template=template)
 
-    def new_levels(self, values: Objects) -> list[str]:
-        """Texts that are no levels, if the column's dtype lists none."""
-        if not self.coded or not any(isinstance(level, str) for level in self.levels):
+    def new_levels(self, values: Objects) -> list[Any]:
+        """Categories that are no levels: those that the column's dtype lists, or any of the levels' kind."""
+        if not self.categorical or not self.levels:
             return []
-        if not isinstance(self.template, np.ndarray):
-            dtype = nw.from_native(self.template, series_only=True).dtype
-            if dtype in (nw.Categorical, nw.Enum):
-                return []
-        return [
-            value
-            for value in dict.fromkeys(values.tolist())
-            if isinstance(value, str) and value not in self.codes
-        ]
+        distinct = [its for its in dict.fromkeys(values.tolist()) if its not in self.codes]
+        if self._listed is not None:
+            return [its for its in distinct if its in self._listed]
+        if any(isinstance(level, str) for level in self.levels):
+            return [its for its in distinct if isinstance(its, str)]
+        numbers = [its for its in distinct if isinstance(its, NUMBERS) and self._holds(its)]
+        return [*map(type(self.levels[0]), numbers)]
+
+    @property
+    def _listed(self) -> tuple[Any, ...] | None:
+        """All categories that the column's dtype admits; None if it admits any."""
+        if self.template is None or isinstance(self.template, np.ndarray):
+            return None
+        dtype = nw.from_native(self.template, series_only=True).dtype
+        if dtype == nw.Enum:
+            return tuple(getattr(dtype, "categories", ()))
+        return self.declared or None if dtype == nw.Categorical else None
+
+    def _holds(self, number: Any) -> bool:
+        """Whether a number has the kind of the levels, and a place in the column's dtype."""
+        if not math.isfinite(number) or is_wide(number) or type(self.levels[0])(number) != number:
+            return False
+        limits = np.iinfo(self.dtype) if self.dtype.kind in "iu" else None
+        return limits is None or limits.min <= number <= limits.max
 
     def places(self, values: Floats) -> Ints:
         """Positions of encoded values among `points`."""
@@ -358,7 +379,11 @@ def _shown(cell: Any) -> str:
 
 def _unseen(column: TableColumn, value: Any = None) -> str:
     if not column.levels:
-        return "does not occur in the background, which has no value in this column: drop the column"
+        return (
+            "does not occur in the background, which has no value in this column: add rows with values, or "
+            "drop the column; where a reference lacks the value, pass a background, and call "
+            "explainer.between(rows, reference)"
+        )
     if _is_rounded(column, value):
         return ROUNDED
     close = did_you_mean(value, [level for level in column.levels if isinstance(level, str)])

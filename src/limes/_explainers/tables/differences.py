@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
 
@@ -21,12 +22,14 @@ from limes._explainers.results import fixed_warnings
 from limes._explainers.tables.few_rows import contributions_at
 from limes._explainers.tables.table import EncodedRows, row_names
 from limes._explainers.verified_form import check_agreement
-from limes._explanation.attribution import Contributions
-from limes._explanation.differences import NO_CELLS, NO_SURROGATE, REFERENCE, changed_value
+from limes._explanation.attribution import NO_SURROGATE, Contributions
+from limes._explanation.differences import NO_CELLS, REFERENCE, changed_value, is_or_are
 from limes._explanation.explanation import Explanation, frozen_explanation
+from limes._explanation.fit import Fit
 from limes._shapley.curved_margins import CurvedMargin, behind_links
 from limes._shapley.exact import RowContributions, exact_contributions
 from limes._shapley.game_controls import OccurringDraws
+from limes._shapley.pairs import beside_diagonal
 from limes._shapley.permutations import ControlVariates, PermutationSampler
 from limes._shapley.points import (
     MOST_COLUMNS,
@@ -34,6 +37,8 @@ from limes._shapley.points import (
     contributions_by_coalitions,
     contributions_of_form,
     differing,
+    indices_by_coalitions,
+    indices_of_form,
 )
 from limes._shapley.starts import OccurringStarts
 from limes.designs._joint import OccurringRows
@@ -139,6 +144,11 @@ class OtherRows:
             provenance=self._facts(model, predictions),
             calls=calls,
             shared_calls=shared,
+            fit=Fit.of(
+                partial(_PointFits, model, x, other),
+                (*x.shape, *predictions.shape[1:]),
+                partial(_refuse, "coefficients"),
+            ),
             **fields,
         )
 
@@ -161,6 +171,53 @@ class OtherRows:
             return _against(model, x, self.values[0], predictions)
         each = zip(x[:, None], other, predictions[:, None], strict=True)
         return RowContributions.joined([_against(model, *row) for row in each])
+
+
+@dataclass(frozen=True, eq=False)
+class _PointFits:
+    """Pairs, which explanations compute when they are read. There are no surrogates."""
+
+    model: TabularModel
+    x: Floats  # (n, d)
+    other: Floats  # (n, d)
+    has_curves = is_quick = False
+    account_seconds = 0.0
+    pair_seconds = np.inf  # pages show none
+
+    def halved_pairs(self, rows: Sequence[int]) -> tuple[Floats, Floats]:
+        if self.model.bound.asks:
+            self.model.bound.check_current()
+        halves = beside_diagonal(np.stack([self._indices(self.x[row], self.other[row]) for row in rows]))
+        return halves, np.zeros_like(halves)
+
+    def _indices(self, row: Floats, other: Floats) -> Floats:
+        """Shapley interaction indices of the way from one row to another, (d, d, k)."""
+        bound, columns = self.model.bound, int(differing(row[None], other)[0])
+        if bound.form is not None and (exact := indices_of_form(bound.form, row, other)) is not None:
+            return exact
+        if not bound.asks and columns <= MOST_COLUMNS:
+            return indices_by_coalitions(bound.read_predict or bound.ask, row, other)
+        if bound.asks and not bound.spread and 2**columns <= bound.budget.walked:
+            return indices_by_coalitions(bound.ask, row, other)
+        raise InputError(
+            f"pairs of two rows that differ in {columns} columns rest on all their combinations, which "
+            "are too many: choose rows that differ in fewer columns, or a larger max_calls= of a function "
+            "whose answers repeat"
+        )
+
+    def within(self, row: int, column: int) -> Never:  # noqa: ARG002 - of no row
+        raise InputError(
+            "within() shares contributions that lead from a background: explain the rows without reference="
+        )
+
+    def __getattr__(self, name: str) -> Never:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        _refuse(name.replace("_", " "))
+
+
+def _refuse(name: str) -> Never:
+    raise InputError(f"there {is_or_are(name)} no {name}: {NO_CELLS}")
 
 
 def _against(model: TabularModel, x: Floats, other: Floats, predictions: Floats) -> RowContributions:

@@ -35,7 +35,7 @@ from limes._explainers.set_controls import SHARES, ProcessOfPairs, convex, lasso
 from limes._explainers.set_estimates import EstimateOfSets, drawn_sets, influence_of
 from limes._sampling.controls.control import evenly_spread
 from limes._sampling.least_squares import student_factors
-from limes._shapley.enumerated import enumerated
+from limes._shapley.enumerated import enumerated, enumerated_indices
 from limes._shapley.exact import RowContributions
 from limes._shapley.game_controls import (
     ColumnFunctions,
@@ -108,6 +108,20 @@ def contributions_at(
     if account is None:
         return SetSampler(walks).at(law, prediction, before, spent, is_current=is_current)
     return replace(account, calls=np.array([tally.rows]))
+
+
+def enumerated_pairs_at(walks: PermutationSampler, law: GameLaw, prediction: Floats) -> SampledPairs | None:
+    """Exact pairs of a function whose game has few rows; None where it has more."""
+    calls = _calls(walks, walks.sampling.max_calls)
+
+    def ask(x: Floats) -> Floats:
+        if walks.check is not None:
+            walks.check()
+        return np.asarray(calls.one_pass(calls)(x))
+
+    most = min(walks.sampling.max_calls, _MOST_STATES)
+    indices = enumerated_indices(law, prediction, ask, most)
+    return None if indices is None else SampledPairs(indices, np.zeros_like(indices))
 
 
 def pairs_at(walks: PermutationSampler, law: GameLaw, prediction: Floats) -> SampledPairs:

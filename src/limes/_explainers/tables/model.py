@@ -185,17 +185,18 @@ class TabularModel:
     def _admitting(self, X: Any, errors: str) -> TabularModel | None:
         """Return the same for rows ``X`` with categories that the background does not have.
 
-        Such a category is a cell without mass. None if the model is not read, no category is new, the model
-        refuses it, or results must not depend on other rows of a call, to the last bit.
+        Such a category is a cell without mass. None if the model itself is asked, no category is new, the
+        model refuses it, or results must not depend on other rows of a call, to the last bit.
         """
-        if (self.bound.form is None and not self.options.is_one_row) or self.is_reproducible:
+        if (self.bound.asks and not self.options.is_one_row) or self.is_reproducible:
             return None
         source = self.table.ungrouped
         table = source.with_levels_of(X)
         if table is source:
             return None
         rows = few_rows(table.encode_rows(X, errors).matrix)
-        return self._wider.get(table.schema.levels, partial(self._of_table, table, rows))
+        levels = tuple(column.levels for column in table.columns)
+        return self._wider.get(levels, partial(self._of_table, table, rows))
 
     def _of_table(self, table: Table, rows: Floats) -> TabularModel | None:
         """Return the same on a wider table; None if the model is not read there, or differs at some rows."""
@@ -203,7 +204,7 @@ class TabularModel:
             model = TabularModel.fit(self.model, table, self.options, rows)
         except (InputError, ModelError):
             return None
-        return model if model.bound.form is not None or self.options.is_one_row else None
+        return model if self.options.is_one_row or not model.bound.asks else None
 
     @cached_property
     def _wider(self) -> LRUCache[Any, TabularModel | None]:

@@ -557,7 +557,7 @@ class Table:
         return tuple(self.names[j] for j in sorted(at))
 
     def with_levels_of(self, X: Any) -> Table:
-        """The same background with the texts of ``X`` that it does not have as levels without mass."""
+        """The same background with the categories of ``X`` that it does not have as levels without mass."""
         if isinstance(self.converter, ArrayConverter) and self.converter.dtype.kind == "U":
             return self  # it would cut longer texts
         pairs = zip(self.columns, self._aligned(open_table(X)), strict=True)
@@ -583,7 +583,11 @@ class Table:
             return self
         chosen = [column.name for j, column in enumerate(self.columns) if column.categorical or j in columns]
         learnt = Table.fit(replace(self, order=None).decode(self.matrix), categorical=chosen)
-        return replace(learnt, order=self.order, remark=self.remark)
+        its, matrix = [*self.columns], self.matrix.copy()
+        for j in columns:
+            its[j], matrix[:, j] = learnt.columns[j], learnt.matrix[:, j]
+        matrix.setflags(write=False)
+        return replace(self, columns=tuple(its), matrix=matrix)
 
     def with_codes(self, columns: Collection[int]) -> Table:
         """The same background with positions of categories of these columns, in place of odd numbers.

@@ -9,6 +9,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes._explainers.tabular import TabularExplainer
+from limes._explanation.attribution import Contributions
 from limes._shapley.covers import Covers
 from limes.compat.shap._base import (
     Account,
@@ -126,8 +127,7 @@ class TreeExplainer(Explainer):
         self._explainer = TabularExplainer(
             model, background.repeated, law="joint", bandwidth=np.inf, output=output
         )
-        first = self._explainer.contributions(background.repeated[:2]).contributions
-        self._base = np.atleast_1d(first.base_values[0])
+        self._account_of(self._explainer.contributions(background.repeated[:2]).contributions)
 
     def _output_of(self, model: Any, model_output: str) -> Any:
         if model_output == "raw":
@@ -163,16 +163,20 @@ class TreeExplainer(Explainer):
         return self._base.copy() if self.by_covers and of_sklearn else self._base[0]
 
     def _account(self, rows: ExplainedRows, **_: Any) -> Account:
-        account = Account.of(self._explainer.contributions(rows.table).contributions)
-        if self._is_second_class(account):
+        return self._account_of(self._explainer.contributions(rows.table).contributions)
+
+    def _account_of(self, contributions: Contributions) -> Account:
+        """The account that shap has of these, whose base is that of all rows."""
+        account = Account.of(contributions)
+        if self._is_second_class(account.base):
             account = account.at((..., 1))
         self._base = np.atleast_1d(account.base[0])
         return account
 
-    def _is_second_class(self, account: Account) -> bool:
+    def _is_second_class(self, base: Floats) -> bool:
         """Whether shap has one output, the second class's, where the model has two: boosted probabilities."""
-        is_probability = self.model_output in ("probability",) and raw_output(self.model) == "margin"
-        return is_probability and account.values.ndim == 3 and account.values.shape[2] == 2
+        is_probability = self.model_output == "probability" and raw_output(self.model) == "margin"
+        return is_probability and base.ndim == 2 and base.shape[1] == 2
 
     def shap_values(
         self,
@@ -200,7 +204,9 @@ class TreeExplainer(Explainer):
         rows = ExplainedRows.of(X)
         account = self._explainer.contributions(rows.table).contributions
         pairs: Floats = np.array(account.pairs)
-        self._base = np.atleast_1d(account.base_values[0])
+        if self._is_second_class(account.base_values):
+            pairs = np.ascontiguousarray(pairs[..., 1])
+        self._account_of(account)
         return pairs[0] if rows.is_flat else pairs
 
     def __call__(
