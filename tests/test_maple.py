@@ -218,3 +218,12 @@ def test_numbers_beyond_float32_are_refused(explainer, rows):
         explainer(rows[:1] * 1e39)
     with pytest.raises(InputError, match=r"up to 3\.4e38"):
         limes.MapleExplainer(curved, rows * 1e39)
+
+
+def test_text_and_page_show_no_errors_which_maple_does_not_have(explainer, rows, tmp_path):
+    explanation = explainer(rows[:1])
+    explanation.to_html(tmp_path / "page.html")
+    for shown in (str(explanation), (tmp_path / "page.html").read_text("utf-8")):
+        assert "has no standard errors" in " ".join(shown.split())
+        assert "±" not in shown
+        assert "error bars" not in shown

@@ -484,7 +484,7 @@ def _view_output(
             for j in order.tolist()
         ),
         omitted=0 if is_rule else len(values) - len(order),
-        sampled=bool(errors.any()),
+        sampled=bool((errors > 0.0).any()),  # a method without errors has NaN
         is_rule=is_rule,
         **(
             _of_surrogate(explanation, row, output)

@@ -152,7 +152,7 @@ def content_of(explanation: Explanation, *, of: str = "", features: int = MAX_FE
         "title": title_of(explanation),
         "hidden": (),
         "method": method_line(explanation) if whole is None else account_line(explanation, whole),
-        "sampled": explanation.method == "sampled",
+        "sampled": any(view.sampled for view in views),
         "is_rule": bool(explanation.certificates),
         "certain": any(row["view"].certain for row in rows),
         "meaning": meaning(explanation),
