@@ -118,8 +118,10 @@ def _jobs(
             pending.add(pool.submit(job, part))
         yield from (future.result() for future in as_completed(pending))
     finally:
+        # first no further part begins: a job that begins after the others were cancelled would be waited for
+        pool.shutdown(wait=False, cancel_futures=True)
         context.cancelJobGroup(group)
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown()
 
 
 def _result(content: bytes, limits: Cluster, part: Part) -> PartRecord | LimesError:
