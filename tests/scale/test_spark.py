@@ -238,7 +238,8 @@ def test_a_driver_that_was_stopped_resumes(tmp_path, stop):
         assert time.monotonic() < patience
         time.sleep(0.02)
     driver.send_signal(stop)
-    driver.communicate(timeout=60)
+    # Spark waits up to two minutes for an answer that a cancelled job no longer gives
+    driver.communicate(timeout=180)
     assert driver.returncode != 0
     time.sleep(1)  # workers may be finishing what they were at
     assert len([*out.glob("*.parquet")]) < 20
