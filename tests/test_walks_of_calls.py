@@ -27,7 +27,7 @@ MOST = {
     "forest": (28, 25, 1200),
     "text": (31, 36, 2040),
     # with the trees that some processors' roundings choose as a control
-    "pooled_row": (101, 57, 4853),
+    "pooled_row": (101, 57, 4857),
     "drop_in": (35, 23, 1265),
 }
 
