@@ -83,13 +83,12 @@ class Sum(HasOutputs):
 
     def predict(self, x: Floats) -> Floats:
         total = np.broadcast_to(self.intercept, (len(x), *self.intercept.shape)).copy()
-        lines, looked_up = self._lines(x), self._looked_up
+        lines = self._lines(x)
         for j, (function, loading) in enumerate(zip(self.functions, self.loadings, strict=True)):
             if j in lines:
                 total += lines[j]
-            elif j in looked_up:
-                lookup, effects = looked_up[j]
-                total += effects[lookup.places(x[:, j])]
+            elif isinstance(function, Lookup):
+                total += self._looked_up[j][function.places(x[:, j])]
             elif function is not None:
                 total += times(function(x[:, j]).T, loading)
         return total
@@ -106,13 +105,10 @@ class Sum(HasOutputs):
         return {places[i]: values[:, i] for i in present}
 
     @cached_property
-    def _looked_up(self) -> dict[int, tuple[Lookup, Floats]]:
-        """Columns whose values are looked up, and what each place of the table adds, (L + 2, ...)."""
-        return {
-            j: (f, times(f.table.T, loading))
-            for j, (f, loading) in enumerate(zip(self.functions, self.loadings, strict=True))
-            if isinstance(f, Lookup)
-        }
+    def _looked_up(self) -> dict[int, Floats]:
+        """Columns whose values are looked up: the effect of each place of the table, (L + 2, ...)."""
+        pairs = enumerate(zip(self.functions, self.loadings, strict=True))
+        return {j: times(f.table.T, loading) for j, (f, loading) in pairs if isinstance(f, Lookup)}
 
     @cached_property
     def _straight(self) -> tuple[list[int], Floats]:
