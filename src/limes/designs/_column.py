@@ -154,11 +154,9 @@ class ColumnOfLaws(Column):
         """P_w(cell) of the first law, (p,)."""
         return np.asarray(self.masses[0])
 
-    def draw(self, level: Floats) -> tuple[Floats, Floats]:
-        """Values x and features h at levels in (0, 1), by the first law's inverse distribution function."""
-        cell, inside = split_level(level, self.probability)
-        x = self.marginal.quantile(cell, inside)
-        return x, self.feature(x)
+    def draw(self, level: Floats) -> Floats:
+        """Values x at levels in (0, 1), by the first law's inverse distribution function."""
+        return self.marginal.quantile(*split_level(level, self.probability))
 
     def points(self, function: Function, waves: Waves) -> BasisPoints:
         breaks, constant, _ = texture(function)

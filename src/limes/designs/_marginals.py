@@ -54,6 +54,11 @@ class Atoms:
     def expect(self, function: Function) -> Floats:
         return np.asarray(function(self.value) * self.weight)
 
+    @classmethod
+    def joined(cls, many: Sequence[Atoms]) -> Atoms:
+        """The atoms of several columns, one column's after the other's."""
+        return cls(np.concatenate([its.value for its in many]), np.concatenate([its.weight for its in many]))
+
     def take(self, at: Bools) -> Atoms:
         return Atoms(self.value[at], self.weight[at])
 
@@ -484,29 +489,27 @@ def _points_of(measure: Measure, function: Function, waves: Waves) -> tuple[Ints
 
 @dataclass(frozen=True, eq=False)
 class StackedLaws:
-    """Columns (d,) of equally many cells, with a Gaussian piece in each: they are drawn at once."""
+    """Columns (d,) of equally many cells, with a piece of one kind in each: they are drawn at once."""
 
     columns: Ints
     upper: Floats  # P(cell or one before it), (d, p)
     share: Floats  # P(cell), (d, p)
-    pieces: GaussianPieces  # cell by cell, column by column
+    pieces: Measure  # cell by cell, column by column
 
     @classmethod
-    def of(cls, laws: Sequence[Marginal]) -> tuple[list[StackedLaws], list[int]]:
-        """Return stacks of laws, and the positions of those that are in none."""
-        groups: dict[int, list[int]] = {}
+    def of(cls, laws: Sequence[Marginal], masses: Sequence[Floats]) -> tuple[list[StackedLaws], list[int]]:
+        """Return stacks of laws whose cells have these masses, and the positions of those that are in none."""
+        groups: dict[Any, list[int]] = {}
         others = []
         for j, law in enumerate(laws):
-            is_smooth = len(law.measures) == 1 and isinstance(law.measures[0], GaussianPieces)
-            if is_smooth and law.has_one_piece_a_cell and (np.diff(law.owners) > 0).all():
-                groups.setdefault(law.cells.count, []).append(j)
+            if len(law.measures) == 1 and law.has_one_piece_a_cell and (np.diff(law.owners) > 0).all():
+                groups.setdefault((type(law.measures[0]), law.cells.count), []).append(j)
             else:
                 others.append(j)
         stacks = []
-        for columns in groups.values():
-            mass = [level_shares(np.exp(laws[j].log_mass)) for j in columns]
-            upper, share = (np.stack(part) for part in zip(*mass, strict=True))
-            pieces = GaussianPieces.joined([laws[j].measures[0] for j in columns])  # type: ignore[misc]
+        for (kind, _), columns in groups.items():
+            upper, share = level_shares(np.stack([masses[j] for j in columns]))
+            pieces = kind.joined([laws[j].measures[0] for j in columns])
             stacks.append(cls(np.array(columns), upper, share, pieces))
         return stacks, others
 
@@ -554,10 +557,10 @@ def split_level(level: Floats, probability: Floats) -> tuple[Ints, Floats]:
 
 
 def level_shares(probability: Floats) -> tuple[Floats, Floats]:
-    """Upper ends of the levels of cells, and shares of these, (p,) each."""
-    share = probability / probability.sum()
-    upper = np.cumsum(share)
-    upper[-1] = max(upper[-1], 1.0)
+    """Upper ends of the levels of cells, and shares of these, (..., p) each."""
+    share = probability / probability.sum(axis=-1, keepdims=True)
+    upper = np.cumsum(share, axis=-1)
+    upper[..., -1] = np.maximum(upper[..., -1], 1.0)
     return upper, share
 
 

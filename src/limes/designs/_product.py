@@ -571,9 +571,19 @@ class ProductDesign(Uncorrelated):
         """Rows x and features h of the tilted law at points of the unit cube, ``levels`` (n, d)."""
         # an inverse distribution function has no value at 0
         levels = np.clip(levels, 2.0**-54, 1.0 - 2.0**-53)
-        columns = [c.draw(levels[:, j]) for j, c in enumerate(self.coordinates)]
-        h = np.stack([h for _, h in columns], axis=1)
-        return np.stack([x for x, _ in columns], axis=1), h / self._divisor
+        stacks, others = self._stacks
+        x = np.empty(levels.shape)
+        for stack in stacks:
+            x[:, stack.columns], _ = stack.draw(levels[:, stack.columns])
+        for j in others:
+            x[:, j] = self.coordinates[j].draw(levels[:, j])
+        if self.family is not None and self.cells is not None:
+            return x, (self.family.cells(x) == self.cells).astype(np.float64)
+        return x, self.feature(x)
+
+    @cached_property
+    def _stacks(self) -> tuple[list[StackedLaws], list[int]]:
+        return StackedLaws.of(self.laws, [column.probability for column in self.coordinates])
 
     def sliced(self) -> ProductDesign:
         """Return the design with every slope replaced by the indicator of the instance's slice."""
@@ -739,7 +749,7 @@ class ProductFamily:
 
     @cached_property
     def _stacks(self) -> tuple[list[StackedLaws], list[int]]:
-        return StackedLaws.of(self.marginals)
+        return StackedLaws.of(self.marginals, [np.exp(law.log_mass) for law in self.marginals])
 
     @cached_property
     def widest(self) -> int:

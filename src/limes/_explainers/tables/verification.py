@@ -75,7 +75,8 @@ from limes.models._calling.outputs import (
 from limes.models._encoders import encoded_columns
 from limes.models._identity import FITTED_AGAIN, Predict, RefitDetector, Witnesses, few_rows, rounding_of
 from limes.models._reading import fitted_columns, read_output, tolerance_of
-from limes.models.forms._base import Form
+from limes.models.forms._base import Form, outputs_of
+from limes.models.forms._linked import Linked
 from limes.models.forms._trees import Forest
 from limes.models.forms._tuples import ForestOfTuples
 from limes.models.readers import EXACT_TOLERANCE, SINGLE_TOLERANCE
@@ -216,17 +217,21 @@ def read_on(model: Any, output: Any, table: Table) -> VerifiedForm:
     def read(output: Output) -> Form:
         return table.form_of(read_output(model, output, table.schema))
 
-    has_margin = prediction_method(model, "decision_function") is not None
-    margin = margin_of(model, output, read) if has_margin else None
     single = any(column.dtype == np.float32 for column in table.columns)
-    return VerifiedForm.of(
+    verified = VerifiedForm.of(
         read,
         model=model,
         output=output,
         ask=ask,
-        margin=margin,
         tolerance=max(tolerance_of(model), SINGLE_TOLERANCE if single else EXACT_TOLERANCE),
     )
+    if prediction_method(model, "decision_function") is None:
+        return verified
+    form = verified.form
+    # a probability was read with its margin: to read a model of thousands of columns again takes long
+    if isinstance(form, Linked) and not outputs_of(form.margin):
+        return replace(verified, margin=form.margin)
+    return replace(verified, margin=margin_of(model, output, read))
 
 
 @dataclass(frozen=True, eq=False)
@@ -472,14 +477,9 @@ class Probe:
         # and a row with a missing value for each such column
         background = np.union1d(evenly, missing.argmax(axis=0)[missing.any(axis=0)])
         mixed = table.matrix[np.linspace(0, len(table.matrix) - 1, _MIXED).astype(np.int64)]
-        without_weights = ProductFamily(tuple(marginals), BinWeights(np.inf)).at(table.matrix[0])
-        law = np.concatenate(
-            [
-                shuffled(mixed, _ATOMS),
-                shuffled(table.matrix, drawn),
-                product_rows(without_weights, 1)(drawn)[0],
-            ]
-        )
+        levels = np.random.default_rng(1).random((drawn, table.matrix.shape[1]))
+        without_weights, _ = ProductFamily(tuple(marginals), BinWeights(np.inf)).draw(levels)
+        law = np.concatenate([shuffled(mixed, _ATOMS), shuffled(table.matrix, drawn), without_weights])
         for j, column in enumerate(table.columns):
             if column.dtype.kind == "f" and column.dtype.itemsize < 8:
                 law[:, j] = law[:, j].astype(column.dtype)  # as the model gets it
