@@ -276,18 +276,24 @@ class Polynomial:
     missing: Floats
 
     def __call__(self, x: Floats) -> Floats:
-        t = x - self.center
-        # squares that nothing needs would overflow
-        powers = [np.ones_like(t), t, *([t * t] if self.coefficients[:, 2].any() else [])]
-        values = times(np.stack(powers, axis=1), self.coefficients[:, : len(powers)].T).T
-        return np.where(np.isnan(x), self.missing[:, None], values)
+        t, c = x - self.center, self.coefficients
+        values = c[:, :1] + c[:, 1:2] * t
+        if not self.is_line:  # squares that nothing needs would overflow
+            values = values + c[:, 2:] * (t * t)
+        is_missing = np.isnan(x)
+        return np.where(is_missing, self.missing[:, None], values) if is_missing.any() else values
+
+    @cached_property
+    def is_line(self) -> bool:
+        """Whether no function is curved."""
+        return not self.coefficients[:, 2].any()
 
     def integrate(self, density: Density) -> Floats:
         line = np.array([np.inf])
         # moments about the center: those about 0 would cancel the digits of columns far from 0
         mass, first = density.interval(-line, line), density.identity(self.center)
         integral = self.coefficients[:, :1] * mass + self.coefficients[:, 1:2] * first
-        if self.coefficients[:, 2].any():
+        if not self.is_line:
             integral = integral + self.coefficients[:, 2:] * density.square(self.center)
         return integral
 
@@ -550,8 +556,30 @@ def landmarks(function: Function) -> Floats:
 def is_line(function: Function) -> bool:
     """Whether functions are lines where x is not missing."""
     if isinstance(function, Polynomial):
-        return not function.coefficients[:, 2].any()
+        return function.is_line
     return isinstance(function, Identity)
+
+
+class Line(NamedTuple):
+    """constant + slope (x - center) in K margins, (K,) each."""
+
+    constant: Floats
+    slope: Floats
+    center: float
+
+    def at(self, x: Floats) -> Floats:
+        """Values at x (n,), (K, n)."""
+        return np.asarray(self.constant[:, None] + self.slope[:, None] * (x - self.center))
+
+
+def line_of(function: Function, loading: Floats) -> Line | None:
+    """The line that loading (m, K) times functions are where x is not missing; None where it is none."""
+    if isinstance(function, Identity):
+        return Line(np.zeros(loading.shape[1]), loading[0], 0.0)
+    if isinstance(function, Polynomial) and function.is_line:
+        constant, slope = function.coefficients[:, :2].T @ loading
+        return Line(constant, slope, function.center)
+    return None
 
 
 def by_category(function: Function) -> bool:

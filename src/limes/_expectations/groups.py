@@ -278,11 +278,14 @@ def factors_of(margin: Margin, laws: Sequence[RangedColumn], outputs: slice) -> 
     ]
     interactions = [replace(each, coef=each.coef[:, outputs]) for each in margin.interactions]
     axes = {j: _Axis(j, *terms[j], functions_of(interactions, j), laws[j]) for j in columns_of(interactions)}
-    columns = [
-        ColumnTerm.of(j, function, loading, laws[j])
-        for j, (function, loading) in enumerate(terms)
-        if function is not None and loading.any() and j not in axes
-    ]
+    columns = ColumnTerm.of_all(
+        {
+            j: (function, loading)
+            for j, (function, loading) in enumerate(terms)
+            if function is not None and loading.any() and j not in axes
+        },
+        laws,
+    )
     groups = steps_of_groups(interactions, {j: axis.points.size for j, axis in axes.items()})
     return [*columns, *(_group(steps, axes, interactions) for steps in groups)]
 

@@ -172,11 +172,12 @@ class _Classes:
     def __init__(self, form: Softmax, laws: Sequence[RangedColumn]) -> None:
         self.margins = form.terms.intercept
         pairs = zip(form.terms.functions, form.terms.loadings, strict=True)
-        self.columns = [
-            ColumnTerm.of(j, function, loading @ _EXPONENTS.T, laws[j])
+        addends = {
+            j: (function, loading @ _EXPONENTS.T)
             for j, (function, loading) in enumerate(pairs)
             if function is not None and np.ptp(loading, axis=1).any()
-        ]
+        }
+        self.columns = ColumnTerm.of_all(addends, laws)
         self._cached: LRUCache[tuple[int, int, int, float], _Rule] = LRUCache(_MOST_RULES, _KEPT_BYTES)
         self._lock = Lock()
 

@@ -50,7 +50,7 @@ from limes._expectations.tabulated import (
     WaveBundle,
     product_rounding,
 )
-from limes._functions import Function, Identity, Polynomial, is_line
+from limes._functions import Function, line_of
 from limes.designs._column import IndicatorColumn, KeptColumn, RangedColumn, SlopeColumn
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._marginals import Atoms, Marginal
@@ -309,11 +309,8 @@ def joint_decay(envelopes: Sequence[Envelope], slopes: Floats) -> Bound:
 
 def slope_of(function: Function, loading: Floats) -> Floats:
     """Slopes (K,) of loading (m, K) times functions that are lines; 0 where they are not lines: no decay."""
-    if isinstance(function, Identity):
-        return np.asarray(loading[0])
-    if isinstance(function, Polynomial) and is_line(function):
-        return np.asarray(function.coefficients[:, 1] @ loading)
-    return np.zeros(loading.shape[1])
+    line = line_of(function, loading)
+    return np.zeros(loading.shape[1]) if line is None else line.slope
 
 
 def _of_slope(column: SlopeColumn) -> Envelope:
@@ -468,11 +465,12 @@ class Halves:
         if not all(isinstance(measure, Atoms) for each in laws for measure in each.marginal.measures):
             return None
         terms = form.terms
-        columns = [
-            ColumnTerm.of(j, function, loading, laws[j])
+        addends = {
+            j: (function, loading)
             for j, (function, loading) in enumerate(zip(terms.functions, terms.loadings, strict=True))
             if function is not None and loading.any()
-        ]
+        }
+        columns = ColumnTerm.of_all(addends, laws)
         values = [_values(column) for column in columns]
         first, second = _split([each.size for each in values])
         sizes = [prod(values[i].size for i in half) for half in (first, second)]

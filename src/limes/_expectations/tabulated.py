@@ -9,21 +9,21 @@ weights all rows share one table of cells x nodes, and a row costs the products 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._expectations.moments import Moments, ProductExpectation, concatenate_moments
-from limes._functions import Density, Function, is_line, texture
+from limes._functions import Density, Function, Line, is_line, line_of, texture
 from limes._kernels import add_exponentials, add_kept_products, add_node_products
 from limes._threads import LRUCache
 from limes.designs._column import Column, IndicatorColumn, RangedColumn
 from limes.designs._gaussian import GaussianPieces
-from limes.designs._marginals import Marginal
+from limes.designs._marginals import Marginal, ends_of
 from limes.designs._product import CellRows, KeptRows, ProductFamily, Rows
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._base import Form
@@ -45,6 +45,8 @@ _CACHED = 4
 _TINY = 1e-250
 
 Store = TypeVar("Store")
+# m functions of one column, and their loadings (m, K) in K margins
+_Addend: TypeAlias = "tuple[Function, Floats]"
 T = TypeVar("T")
 
 # -- exponentials --------------------------------------------------------------------------------------------
@@ -272,12 +274,27 @@ class PlaneWaves:
         return np.concatenate([waves.real, waves.imag]) + _TINY
 
 
-def extent(marginal: Marginal, function: Function, loading: Floats) -> tuple[Floats, Floats]:
-    """The least and largest loading (m, K) · functions in the law's support, slightly widened."""
-    values = np.concatenate([loading.T @ function(x) for x in _support(marginal, function)], axis=1)
-    if not np.isfinite(values).all():
+def _ranges(
+    laws: Sequence[Marginal], addends: Sequence[_Addend], lines: Sequence[Line | None]
+) -> tuple[Floats, Floats]:
+    """Least and largest values of columns' addends in the laws' support, a little widened: (F, K) each."""
+    lower, upper = np.empty((2, len(addends), addends[0][1].shape[1] if addends else 0))
+    # lines are largest at an end: those of thousands of columns at once
+    straight = [(j, line) for j, line in enumerate(lines) if line and laws[j].cells.of_missing < 0]
+    if straight:
+        at = [j for j, _ in straight]
+        constant, slope, center = (
+            np.array(each) for each in zip(*(line for _, line in straight), strict=True)
+        )
+        ends = ends_of([laws[j] for j in at])[:, :, None]
+        values = constant + slope * (ends - center[:, None])
+        lower[at], upper[at] = values.min(axis=0), values.max(axis=0)
+    for j in sorted({*range(len(addends))} - {j for j, _ in straight}):
+        function, loading = addends[j]
+        values = np.concatenate([loading.T @ function(x) for x in _support(laws[j], function)], axis=1)
+        lower[j], upper[j] = values.min(axis=1), values.max(axis=1)
+    if not (np.isfinite(lower).all() and np.isfinite(upper).all()):
         raise ModelError("the margin has no finite value somewhere under the background's law")
-    lower, upper = values.min(axis=1), values.max(axis=1)
     # a curve may rise higher between two points
     slack = 0.01 * (upper - lower)
     return lower - slack, upper + slack
@@ -288,11 +305,7 @@ def _support(marginal: Marginal, function: Function) -> list[Floats]:
     points = []
     for measure in marginal.measures:
         if not isinstance(measure, GaussianPieces):
-            values = measure.value[measure.weight > 0]
-            present = values[~np.isnan(values)]
-            if is_line(function) and present.size:  # which is largest at an end
-                values = np.append(values[np.isnan(values)], [present.min(), present.max()])
-            points.append(values)
+            points.append(measure.value[measure.weight > 0])
         elif constant:
             ends = np.concatenate([[-np.inf], breaks, [np.inf]])
             points.append(ends[1:][(measure.interval(ends[:-1], ends[1:]) > 0).any(axis=1)])
@@ -321,6 +334,7 @@ class ColumnTerm:
     column: RangedColumn
     lower: Floats  # (K,), ranges of the sums
     upper: Floats
+    line: Line | None = None  # what it adds, if it is one
     # what was integrated, by the law and the exponentials: bandwidths change the weights of cells alone
     integrals: LRUCache[Any, tuple[Any, Floats]] | None = None
 
@@ -330,7 +344,20 @@ class ColumnTerm:
 
     @classmethod
     def of(cls, place: int, function: Function, loading: Floats, column: RangedColumn) -> ColumnTerm:
-        return cls(place, function, loading, column, *extent(column.marginal, function, loading))
+        return cls.of_all({place: (function, loading)}, {place: column})[0]
+
+    @classmethod
+    def of_all(
+        cls, addends: Mapping[int, _Addend], columns: Mapping[int, RangedColumn] | Sequence[RangedColumn]
+    ) -> list[ColumnTerm]:
+        """The terms of functions and their loadings, by the places of their columns."""
+        its = [columns[place] for place in addends]
+        lines = [line_of(*addend) for addend in addends.values()]
+        lower, upper = _ranges([column.marginal for column in its], [*addends.values()], lines)
+        return [
+            cls(place, function, loading, its[i], lower[i], upper[i], lines[i])
+            for i, (place, (function, loading)) in enumerate(addends.items())
+        ]
 
     def offsets(self, groups: Sequence[NodeGroup]) -> Floats:
         """The largest Re z f, for the nodes of all K groups."""

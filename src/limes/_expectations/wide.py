@@ -19,7 +19,7 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
 from limes._expectations.tabulated import ColumnTables, ColumnTerm, NodeGroup, waves_at
-from limes._functions import Identity, Interval, Polynomial, by_category, is_line, texture
+from limes._functions import Interval, by_category, texture
 from limes.designs._column import IndicatorColumn, KeptColumn
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._marginals import Atoms, Marginal
@@ -259,9 +259,9 @@ class _Lines(NamedTuple):
 
     @classmethod
     def of(cls, terms: Sequence[ColumnTerm]) -> _Lines:
-        rows = [(j, *line) for j, term in enumerate(terms) if (line := _line(term)) is not None]
-        columns = np.array(rows, dtype=np.float64).reshape(-1, 4).T
-        return cls(columns[0].astype(np.int64), *columns[1:])
+        lines = [(j, *term.line) for j, term in enumerate(terms) if term.line is not None]
+        columns: list[Any] = [*zip(*lines, strict=True)] or [[], [], [], []]
+        return cls(*(np.array(each).reshape(len(lines)) for each in columns))
 
     def at(self, x: Floats) -> tuple[Floats, Bools]:
         """Values of x (F, U), and where they are those of lines: not of missing values."""
@@ -270,16 +270,6 @@ class _Lines(NamedTuple):
         values[self.at_columns] = self.constant[:, None] + self.slope[:, None] * (its - self.center[:, None])
         is_line[self.at_columns] = ~np.isnan(its)
         return values, is_line
-
-
-def _line(term: ColumnTerm) -> tuple[float, float, float] | None:
-    function = term.function
-    if isinstance(function, Identity):
-        return 0.0, float(term.loading[0, 0]), 0.0
-    if not isinstance(function, Polynomial) or not is_line(function):
-        return None
-    constant, slope = term.loading[:, 0] @ function.coefficients[:, :2]
-    return float(constant), float(slope), float(function.center)
 
 
 def _single_points(terms: Sequence[ColumnTerm]) -> _CellPoints:
@@ -354,28 +344,31 @@ def _points_of_steps(term: ColumnTerm, breaks: Floats) -> _CellPoints:
 
 def _points_of_lines(terms: Sequence[ColumnTerm], fastest: Complexes) -> dict[int, _CellPoints]:
     """Points of the densities of all columns whose functions are lines: what these add has densities, too."""
-    pieces, owners, sizes = list[GaussianPieces](), list[Ints](), dict[int, int]()
+    pieces, owners, places = list[GaussianPieces](), list[Ints](), list[int]()
     for j, term in enumerate(terms):
-        line, law = _line(term), _law(term)
-        if line is None or not line[1]:
+        law = _law(term)
+        if term.line is None or not term.line.slope.any():
             continue
         for measure, owner in zip(law.measures, law.split(law.owners), strict=True):
             if isinstance(measure, GaussianPieces):
-                pieces.append(_moved(measure, *line))
+                pieces.append(measure)
                 owners.append(owner)
-                sizes[j] = sizes.get(j, 0) + owner.size
+                places += [j] * owner.size
     if not pieces:
         return {}
-    joined = GaussianPieces.joined(pieces)
+    its, first, times = np.unique(places, return_index=True, return_counts=True)
+    lines: list[Any] = [terms[j].line for j in its]
+    moves = (np.repeat(np.ravel(each), times) for each in zip(*lines, strict=True))
+    joined = _moved(GaussianPieces.joined(pieces), *moves)
     piece, value, weight = joined.points(lambda f: _waves(f, fastest), np.zeros(0), 1)
-    ends = np.searchsorted(piece, np.cumsum([*sizes.values()])[:-1])
+    ends = np.searchsorted(piece, first[1:])
     parts = zip(
         *(np.split(each, ends) for each in (value, weight, np.concatenate(owners)[piece])), strict=True
     )
-    return {j: _CellPoints(*part) for j, part in zip(sizes, parts, strict=True)}
+    return {j: _CellPoints(*part) for j, part in zip(its.tolist(), parts, strict=True)}
 
 
-def _moved(pieces: GaussianPieces, constant: float, slope: float, center: float) -> GaussianPieces:
+def _moved(pieces: GaussianPieces, constant: Floats, slope: Floats, center: Floats) -> GaussianPieces:
     """The densities of constant + slope (x - center)."""
     ends = [constant + slope * (end - center) for end in (pieces.lower, pieces.upper)]
     return GaussianPieces(
@@ -385,11 +378,15 @@ def _moved(pieces: GaussianPieces, constant: float, slope: float, center: float)
         lower=np.minimum(*ends),
         upper=np.maximum(*ends),
         weight=pieces.weight,
-        scale=abs(slope) * pieces.scale,
+        scale=np.abs(slope) * pieces.scale,
     )
 
 
 def _added(term: ColumnTerm, x: Floats) -> Floats:
+    if term.line is not None:
+        values = term.line.at(x)[0]
+        if not np.isnan(values).any():
+            return np.asarray(values)
     return np.asarray(term.loading[:, 0] @ term.function(x))
 
 
