@@ -8,7 +8,7 @@ sorted list of inner edges ``q``. Bins are ``(q[b-1], q[b]]``, so that the bin o
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -20,17 +20,20 @@ from limes.designs._marginals import BinCells, Marginal
 from limes.exceptions import InputError
 
 BinSpec: TypeAlias = str | int | Sequence[ArrayLike | None]
-_Strategy: TypeAlias = Callable[[Floats, "Objects | None"], Floats]
 
 _DEFAULT = "quartile"
 _TREE_DEPTH = 3  # at most eight bins, as lime's EntropyDiscretizer
+_BLOCK = 1 << 21  # numbers whose quantiles are taken at once
 _CLASSES = 20  # a target of floats with more distinct values than this is a quantity, not a class
 
 
 def quantile_edges(x: Floats, count: int) -> Floats:
     """Inner edges of ``count`` bins of equal frequency as lime has them: percentiles, ties merged."""
-    ranks = [100 * i / count for i in range(1, count)]
-    return np.unique(np.percentile(x[~np.isnan(x)], ranks)).astype(np.float64)
+    return np.unique(np.percentile(x[~np.isnan(x)], _ranks(count))).astype(np.float64)
+
+
+def _ranks(count: int) -> list[float]:
+    return [100 * i / count for i in range(1, count)]
 
 
 def entropy_edges(x: Floats, target: ArrayLike, seed: int = 0) -> Floats:
@@ -54,21 +57,8 @@ def entropy_edges(x: Floats, target: ArrayLike, seed: int = 0) -> Floats:
     return np.unique(splits if splits.size else np.median(x[present])).astype(np.float64)
 
 
-def _by_target(x: Floats, target: Objects | None) -> Floats:
-    if target is None:
-        raise InputError('bins="entropy" needs the answers to split by: pass target=')
-    return entropy_edges(x, target)
-
-
-def _by_count(count: int) -> _Strategy:
-    return lambda x, _: quantile_edges(x, count)
-
-
-STRATEGIES: dict[str, _Strategy] = {
-    "quartile": _by_count(4),
-    "decile": _by_count(10),
-    "entropy": _by_target,
-}
+# Bins of equal frequency that a strategy makes; None where it asks the target
+STRATEGIES: dict[str, int | None] = {"quartile": 4, "decile": 10, "entropy": None}
 
 
 def bin_edges(
@@ -91,20 +81,41 @@ def bin_edges(
     labels = [repr(name) for name in names] if names else [str(j) for j in range(len(cut))]
     answers = None if target is None else _answers(target, len(matrix))
     user_edges = _user_edges(bins, cut, labels)
-    strategy = _strategy(_DEFAULT if user_edges is not None else bins)
+    count = _count(_DEFAULT if user_edges is not None else bins)
+    if count is None and answers is None and any(cut):
+        raise InputError('bins="entropy" needs the answers to split by: pass target=')
+    values = np.asarray(matrix, dtype=np.float64)
+    ends = np.array([np.fmin.reduce(values), np.fmax.reduce(values)])
+    chosen = {j: each for j, each in enumerate(user_edges or ()) if each is not None}
+    quantiles = _quantiles(values, [j for j in range(len(cut)) if cut[j] and j not in chosen], count)
 
     def edges(j: int) -> Floats | None:
         if not cut[j]:
             return None
-        x = np.asarray(matrix[:, j], dtype=np.float64)
-        if np.isnan(x).all():
+        if np.isnan(ends[0, j]):
             raise InputError(f"column {labels[j]} holds no values to learn bins from: drop it")
-        column = None if user_edges is None else user_edges[j]
-        if column is not None:
-            return _checked(column, x[~np.isnan(x)], labels[j])
-        return _closed(strategy(x, answers), x[~np.isnan(x)])
+        x = values[:, j]
+        if j in chosen:
+            return _checked(chosen[j], x[~np.isnan(x)], labels[j])
+        if count is None:
+            assert answers is not None  # noqa: S101 - as above
+            return _closed(entropy_edges(x, answers), *ends[:, j])
+        return _closed(quantiles[j] if j in quantiles else quantile_edges(x, count), *ends[:, j])
 
     return [edges(j) for j in range(len(cut))]
+
+
+def _quantiles(values: Floats, columns: Sequence[int], count: int | None) -> dict[int, Floats]:
+    """Inner edges of ``count`` bins of those columns that have distinct ones, and no missing value."""
+    if count is None:
+        return {}
+    edges, step = dict[int, Floats](), 1 + _BLOCK // len(values)
+    for start in range(0, len(columns), step):
+        its = columns[start : start + step]
+        each = np.percentile(values[:, its], _ranks(count), axis=0).T
+        distinct = (each[:, 1:] > each[:, :-1]).all(axis=1) & ~np.isnan(each[:, 0])
+        edges |= {j: inner for j, inner, usual in zip(its, each, distinct, strict=True) if usual}
+    return edges
 
 
 def _answers(target: ArrayLike, rows: int) -> Objects:
@@ -120,7 +131,8 @@ def _answers(target: ArrayLike, rows: int) -> Objects:
     return answers
 
 
-def _strategy(bins: Any) -> _Strategy:
+def _count(bins: Any) -> int | None:
+    """The number of bins of equal frequency; None where the target decides."""
     if isinstance(bins, str):
         if bins not in STRATEGIES:
             near = difflib.get_close_matches(bins, STRATEGIES, n=1, cutoff=0.4)
@@ -133,7 +145,7 @@ def _strategy(bins: Any) -> _Strategy:
         return STRATEGIES[bins]
     if isinstance(bins, bool | np.bool_) or bins < 2:
         raise InputError(f"bins={bins!r}: a number of bins must be a whole number, 2 or more")
-    return _by_count(int(bins))
+    return int(bins)
 
 
 def _user_edges(bins: Any, cut: list[bool], labels: list[str]) -> list[Any] | None:
@@ -192,12 +204,11 @@ def _counts(inner: Floats, x: Floats) -> Any:
     return np.bincount(np.searchsorted(inner, x, side="left"), minlength=inner.size + 1)
 
 
-def _closed(inner: Floats, x: Floats) -> Floats:
+def _closed(inner: Floats, least: float, largest: float) -> Floats:
     """Add both ends. A bin between them may be empty, as lime's are where values have a gap."""
-    kept = inner
-    if _counts(inner, x)[-1] == 0:  # the last edge is the largest value: nothing lies to its right
-        kept = inner[:-1]
-    return np.concatenate(([x.min()], kept, [x.max()]))
+    # where the last edge is the largest value nothing lies to its right
+    kept = inner[:-1] if largest <= inner[-1] else inner
+    return np.concatenate(([least], kept, [largest]))
 
 
 # -- edges of cells ------------------------------------------------------------------------------------------

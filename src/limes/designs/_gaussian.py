@@ -106,6 +106,11 @@ class GaussianPieces:
         """The pieces of several columns, (P,) each, one column's after the other."""
         return cls(*(np.concatenate([getattr(its, each.name) for its in many]) for each in fields(cls)))
 
+    def split(self, ends: Ints) -> list[GaussianPieces]:
+        """Cut the pieces (P,) of several columns apart at these positions."""
+        arrays = zip(*(np.split(getattr(self, each.name), ends) for each in fields(self)), strict=True)
+        return [GaussianPieces(*its) for its in arrays]
+
     def take(self, at: Bools) -> GaussianPieces:
         return GaussianPieces(*(getattr(self, each.name)[at] for each in fields(self)))
 

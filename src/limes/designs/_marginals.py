@@ -12,7 +12,7 @@ cell and the law inside it, a mixture of Gaussian pieces and atoms:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -32,6 +32,8 @@ from limes.exceptions import InputError
 _BYTE = 256
 # Values that are drawn at once, and stay in the processor's cache
 _DRAWN = 1 << 14
+# Numbers that are learnt from at once, and sizes whose squares are far from the ends of float64
+_LEARNT, _ORDINARY = 1 << 21, (1e-100, 1e100)
 # Atoms of a law from which on sums over them are taken over fewer points, and functions that are kept
 _MANY_ATOMS, _CACHED = 64, 16
 # Bytes of numbers of background rows in cells and boxes of tuples that are kept, at most
@@ -691,6 +693,44 @@ def binned(
     if missing:
         parts.append(_atoms(np.array([np.nan]), cells.count - 1))
     return marginal(cells, mass, parts)
+
+
+def binned_together(matrix: Floats, edges: Sequence[Floats]) -> Iterator[Marginal | None]:
+    """The laws `binned` makes of columns (n, d) of finite numbers; None for a column that it has to look at.
+
+    These are columns with a bin that is empty, or has one value, or numbers of unusual sizes.
+    """
+    step = max(1, _LEARNT // len(matrix))
+    for start in range(0, len(edges), step):
+        yield from _binned_block(matrix[:, start : start + step], edges[start : start + step])
+
+
+def _binned_block(matrix: Floats, edges: Sequence[Floats]) -> Iterator[Marginal | None]:
+    kinds = [BinCells(each) for each in edges]
+    start = np.cumsum([0, *(kind.count for kind in kinds)])
+    owner = np.stack([kind.locate(x) for kind, x in zip(kinds, matrix.T, strict=True)]) + start[:-1, None]
+    owner, x = owner.ravel(), matrix.T.ravel()
+    mass = np.bincount(owner, minlength=start[-1])
+    least, largest = np.full(start[-1], np.inf), np.full(start[-1], -np.inf)
+    np.minimum.at(least, owner, x)
+    np.maximum.at(largest, owner, x)
+
+    def means(numbers: Floats) -> Floats:
+        return np.asarray(np.bincount(owner, numbers, start[-1]) / np.maximum(mass, 1))
+
+    size, width = np.maximum(np.abs(least), np.abs(largest)), largest - least
+    usual = (mass > 0) & (size < _ORDINARY[1]) & (width > _ORDINARY[0])
+    with np.errstate(all="ignore"):  # of unusual numbers
+        mean = means(x)
+        mean += means(x - mean[owner])  # whose rounding grows with the number of rows
+        std = np.sqrt(means((x - mean[owner]) ** 2))
+        lower, upper = (np.concatenate(ends) for ends in zip(*((e[:-1], e[1:]) for e in edges), strict=True))
+        pieces = GaussianPieces.truncated_normal(mean, std, lower, upper, weight=np.ones(mean.size))
+    owners = [np.arange(count) for count in range(int(np.diff(start).max()) + 1)]
+    for cells, its, first, last in zip(kinds, pieces.split(start[1:-1]), start[:-1], start[1:], strict=True):
+        inside = mass[first:last]
+        log_mass = np.log(inside / inside.sum()) if usual[first:last].all() else None
+        yield None if log_mass is None else Marginal(cells, log_mass, (its,), owners[cells.count])
 
 
 def _reach(edges: Floats, coded: tuple[bool, bool], ends: tuple[float, float] | None) -> Floats:

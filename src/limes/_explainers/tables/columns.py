@@ -258,16 +258,19 @@ def template_of(column: TableColumn, values: Floats, cells: Any) -> Any:
     """One native cell for every level, or for "a number", and one for a missing value; None if not needed."""
     if column.quantity is not None:
         return None
-    rows = np.unique(values if column.categorical else np.isnan(values), return_index=True)[1]
-    if isinstance(cells, np.ndarray):
-        return cells[rows].astype(object) if cells.dtype.kind in "OU" else None
-    native = cells.to_native()
-    numpy_backed = isinstance(getattr(native, "dtype", None), np.dtype)
-    if numpy_backed:
-        plain = native.dtype.kind in "iuf"
+    is_array = isinstance(cells, np.ndarray)
+    native = cells if is_array else cells.to_native()
+    if is_array:
+        plain = native.dtype.kind not in "OU"
+    elif isinstance(getattr(native, "dtype", None), np.dtype):
+        plain = not column.categorical and native.dtype.kind in "iuf"
     else:
-        plain = not cells.implementation.is_pandas_like() and cells.null_count() == 0
-    return None if plain and not column.categorical else cells[rows].to_native()
+        is_whole = not cells.implementation.is_pandas_like() and cells.null_count() == 0
+        plain = not column.categorical and is_whole
+    if plain:
+        return None
+    rows = np.unique(values if column.categorical else np.isnan(values), return_index=True)[1]
+    return cells[rows].astype(object) if is_array else cells[rows].to_native()
 
 
 def encode(column: TableColumn, values: Objects, where: str = "row") -> Floats:

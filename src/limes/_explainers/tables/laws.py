@@ -31,6 +31,7 @@ from limes.designs._marginals import (
     Levels,
     Marginal,
     binned,
+    binned_together,
     categorical,
     of_values,
     unbinned,
@@ -258,8 +259,24 @@ def fit_laws(
     edges = [*map(between_cells, table.columns, edges)]
     sources = [statistics.get(j, e) for j, e in enumerate(edges)]
     laws = ["empirical" if j in own_values else law for j in range(len(edges))]
+    together = _laws_of_numbers(table, matrix, sources, laws, missing)
     columns = zip(table.columns, matrix.T, sources, laws, strict=True)
-    return tuple(_fit_law(column, x, source, its, missing) for column, x, source, its in columns)
+    return tuple(
+        together[j] if j in together else _fit_law(column, x, source, its, missing)
+        for j, (column, x, source, its) in enumerate(columns)
+    )
+
+
+def _laws_of_numbers(
+    table: Table, matrix: Floats, sources: Sequence[Any], laws: Sequence[str], missing: Sequence[float]
+) -> dict[int, Marginal]:
+    """The laws of ordinary columns, by position: thousands of them one by one take five times as long."""
+    usual = table.numeric & (np.array(laws) == "truncnorm") & ~np.isnan(matrix).any(axis=0)
+    if len(missing):
+        usual &= ~np.isin(matrix, missing).any(axis=0)
+    its = [j for j in np.flatnonzero(usual).tolist() if isinstance(sources[j], np.ndarray)]
+    learnt = binned_together(matrix[:, its], [sources[j] for j in its])
+    return {j: law for j, law in zip(its, learnt, strict=True) if law is not None}
 
 
 def laws_of_values(table: Table, bins: Any, marginals: Sequence[Marginal]) -> tuple[Marginal, ...]:
@@ -399,15 +416,16 @@ def number_texts(numbers: Floats | Sequence[float], values: Floats | None = None
     """
     edges = np.asarray(numbers, dtype=np.float64)
     ordered = np.zeros(0) if values is None else np.sort(values[~np.isnan(values)])
-    below = np.searchsorted(ordered, edges, side="right")
-    plain, distinct, texts = _is_plain(edges), np.unique(edges).size, list[str]()
+    below = ordered.searchsorted(edges, side="right")
+    plain, distinct, texts = _is_plain(edges), len({*edges.tolist()}), list[str]()
     for digits in range(_DIGITS, 18):
         texts = [_written(x, digits, plain=plain) for x in edges.tolist()]
-        written = np.array([float(text) for text in texts])
-        fewest = np.searchsorted(ordered, written, side="right")
-        most = np.searchsorted(ordered, written + _NOISE * np.abs(written), side="right")
-        same_side = ((fewest <= below) & (below <= most)).all()
-        if np.unique(written).size == distinct and same_side:
+        written = np.array([*map(float, texts)])
+        if len({*written.tolist()}) < distinct:
+            continue
+        fewest = ordered.searchsorted(written, side="right")
+        most = ordered.searchsorted(written + _NOISE * np.abs(written), side="right")
+        if ((fewest <= below) & (below <= most)).all():
             break
     return texts
 
