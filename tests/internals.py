@@ -157,10 +157,11 @@ NAMES = {
     "limes.designs._gaussian": "GaussianPieces gaussian_area gaussian_moment",
     "limes.designs._joint": "JointFamily",
     "limes.designs._marginals": (
-        "LAWS binned categorical learn_means marginals_from_bins of_values unbinned "
+        "LAWS binned categorical marginals_from_bins of_values unbinned "
         "Atoms BinCells Levels Marginal marginal"
     ),
     "limes.designs._product": "Features FeatureTable ProductFamily Rows KeptRows",
+    "limes.designs._stacks": "binned_together ends_of learn_means learn_sides",
     "limes.designs._weights": "BinWeights EuclideanWeights WEIGHTS named_weights",
     "limes.evaluate._measures": "compare_runs noisy_rows",
     "limes.models": "_identity _tree_rewriting",

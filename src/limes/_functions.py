@@ -560,7 +560,7 @@ def is_line(function: Function) -> bool:
     return isinstance(function, Identity)
 
 
-class Line(NamedTuple):
+class StraightLine(NamedTuple):
     """constant + slope (x - center) in K margins, (K,) each."""
 
     constant: Floats
@@ -572,13 +572,13 @@ class Line(NamedTuple):
         return np.asarray(self.constant[:, None] + self.slope[:, None] * (x - self.center))
 
 
-def line_of(function: Function, loading: Floats) -> Line | None:
-    """The line that loading (m, K) times functions are where x is not missing; None where it is none."""
+def line_of(function: Function, loading: Floats) -> StraightLine | None:
+    """The line that loading (m, K) times functions are where x is not missing; None where they are no line."""
     if isinstance(function, Identity):
-        return Line(np.zeros(loading.shape[1]), loading[0], 0.0)
+        return StraightLine(np.zeros(loading.shape[1]), loading[0], 0.0)
     if isinstance(function, Polynomial) and function.is_line:
         constant, slope = function.coefficients[:, :2].T @ loading
-        return Line(constant, slope, function.center)
+        return StraightLine(constant, slope, function.center)
     return None
 
 

@@ -13,13 +13,18 @@ import oracle
 import strategies
 from effort import examples
 from internals import (
+    Atoms,
     BinWeights,
     EuclideanWeights,
     _arrays,
     _product,
+    bin_edges,
     binned,
+    binned_together,
     categorical,
+    ends_of,
     learn_means,
+    learn_sides,
     marginals_from_bins,
     named_weights,
     unbinned,
@@ -298,6 +303,46 @@ def test_means_of_many_columns_are_those_of_each_column():
     learn_means(together)
     for one, other in zip(together, apart, strict=True):
         np.testing.assert_array_equal(one.means, other.means)
+
+
+def test_sides_of_many_columns_are_those_of_each_column():
+    """Bit for bit."""
+    together, apart = (mixed_laws(30, np.random.default_rng(1)) for _ in range(2))
+    learn_sides(together)
+    for one, other in zip(together, apart, strict=True):
+        for its, others in zip(one.sides, other.sides, strict=True):
+            np.testing.assert_array_equal(its, others)
+
+
+def test_ends_of_many_columns_hold_all_that_is_drawn():
+    laws = mixed_laws(30, np.random.default_rng(2))
+    least, largest = ends_of(laws)
+    levels = np.random.default_rng(0).random(20_000)
+    for low, high, law in zip(least, largest, laws, strict=True):
+        x, _ = law.draw(levels)
+        assert low <= np.nanmin(x) <= np.nanmax(x) <= high
+        measured = all(isinstance(measure, Atoms) for measure in law.measures)
+        if measured:  # and no more than that
+            assert (low, high) == (np.nanmin(x), np.nanmax(x))
+
+
+@pytest.mark.parametrize("n", [8, 400, 30_000])
+def test_laws_that_are_learnt_together_are_those_of_each_column(n):
+    rng = np.random.default_rng(n)
+    usual = [rng.normal(size=n), rng.exponential(size=n) + 50.0, rng.normal(-1e6, 1e-2, n)]
+    odd = [np.full(n, 3.0), rng.integers(3, size=n) * 1.0, 1e-150 * rng.normal(size=n), 1e250 * rng.random(n)]
+    matrix = np.column_stack(usual + odd)
+    edges = bin_edges(matrix, [True] * matrix.shape[1], bins="quartile")
+    learnt = [*binned_together(matrix, edges)]
+    assert [law is None for law in learnt] == [False] * len(usual) + [True] * len(odd)
+    for law, x, its in zip(learnt, matrix.T, edges, strict=False):
+        if law is None:
+            continue
+        other = binned(x, its)
+        np.testing.assert_array_equal(law.log_mass, other.log_mass)
+        np.testing.assert_array_equal(law.owners, other.owners)
+        numbers = [[*vars(m).values()] for m in (*law.measures, *other.measures)]
+        np.testing.assert_allclose(*numbers, rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 40, 500, 21_201])

@@ -89,10 +89,11 @@ class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
         for k, c in enumerate(form.margins.terms.intercept):
             factors = factors_of(form.margins, columns, slice(k, k + 1))
             wide = WideColumns.of(factors, fastest)
-            factors = [
-                replace(factor, integrals=self._integrals) if isinstance(factor, ColumnTerm) else factor
-                for factor in factors
-            ]
+            if wide is None:
+                factors = [
+                    replace(factor, integrals=self._integrals) if isinstance(factor, ColumnTerm) else factor
+                    for factor in factors
+                ]
             margins.append(_Margin(form.curve, float(c), factors if wide is None else wide, self._smallest))
         return margins
 

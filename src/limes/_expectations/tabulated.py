@@ -18,13 +18,14 @@ import numpy as np
 
 from limes._arrays import Floats, Ints
 from limes._expectations.moments import Moments, ProductExpectation, concatenate_moments
-from limes._functions import Density, Function, Line, is_line, line_of, texture
+from limes._functions import Density, Function, StraightLine, is_line, line_of, texture
 from limes._kernels import add_exponentials, add_kept_products, add_node_products
 from limes._threads import LRUCache
 from limes.designs._column import Column, IndicatorColumn, RangedColumn
 from limes.designs._gaussian import GaussianPieces
-from limes.designs._marginals import Marginal, ends_of
+from limes.designs._marginals import Marginal
 from limes.designs._product import CellRows, KeptRows, ProductFamily, Rows
+from limes.designs._stacks import ends_of
 from limes.exceptions import InputError, ModelError
 from limes.models.forms._base import Form
 from limes.models.forms._links import Complexes
@@ -275,7 +276,7 @@ class PlaneWaves:
 
 
 def _ranges(
-    laws: Sequence[Marginal], addends: Sequence[_Addend], lines: Sequence[Line | None]
+    laws: Sequence[Marginal], addends: Sequence[_Addend], lines: Sequence[StraightLine | None]
 ) -> tuple[Floats, Floats]:
     """Least and largest values of columns' addends in the laws' support, a little widened: (F, K) each."""
     lower, upper = np.empty((2, len(addends), addends[0][1].shape[1] if addends else 0))
@@ -334,7 +335,7 @@ class ColumnTerm:
     column: RangedColumn
     lower: Floats  # (K,), ranges of the sums
     upper: Floats
-    line: Line | None = None  # what it adds, if it is one
+    line: StraightLine | None = None  # what it adds, if it is one
     # what was integrated, by the law and the exponentials: bandwidths change the weights of cells alone
     integrals: LRUCache[Any, tuple[Any, Floats]] | None = None
 

@@ -23,6 +23,7 @@ from limes._explanation.attribution import (
     Coefficients,
     Contributions,
     ReadingField,
+    coarse_level,
     has_coefficients,
     has_no_surrogate,
     requested,
@@ -31,7 +32,6 @@ from limes._explanation.differences import minus
 from limes._explanation.drawing import OTHER_NAMES, Page, drawer, write_text
 from limes._explanation.fields import ARRAYS, TUPLES, entries_at, plain_data, plain_ids, validated
 from limes._explanation.fit import Fit, account_at, leading
-from limes._explanation.levels import coarse_level
 from limes._explanation.record import completed, largest_bars, record_of_warnings
 from limes._explanation.rules import Certificate, check_weights, is_certain
 from limes._explanation.selection import (

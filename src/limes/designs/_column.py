@@ -60,6 +60,7 @@ from limes.designs._marginals import (
     sides,
     split_level,
 )
+from limes.designs._stacks import learn_sides
 from limes.designs._tuples import has_new_tuples, shares_of_rows
 from limes.designs._weights import BinWeights, EuclideanWeights, Weights
 
@@ -203,6 +204,7 @@ class IndicatorColumn(ColumnOfLaws):
     def of_all_cells(cls, laws: Sequence[Marginal], penalty: float) -> tuple[IndicatorColumn, ...]:
         """The same for all cells of some laws."""
         few = [law for law in laws if law.log_mass.size <= _MANY]
+        learn_sides(few)
         none = [np.zeros(0)]
         inside, rest = (np.concatenate([law.sides[i] for law in few] or none) for i in (0, 1))
         # all laws at once: there may be thousands, at dozens of bandwidths

@@ -12,7 +12,7 @@ cell and the law inside it, a mixture of Gaussian pieces and atoms:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -25,15 +25,11 @@ from limes._functions import BoxesOfTuples, Function, Identity, by_category, tex
 from limes._threads import LRUCache
 from limes._tuples import Tuples
 from limes.designs._condensed import CellPoints, ManyAtoms
-from limes.designs._gaussian import CentredPieces, GaussianPieces, learn_mean_steps
+from limes.designs._gaussian import CentredPieces, GaussianPieces
 from limes.exceptions import InputError
 
 # Number of cells that a byte can distinguish
 _BYTE = 256
-# Values that are drawn at once, and stay in the processor's cache
-_DRAWN = 1 << 14
-# Numbers that are learnt from at once, and sizes whose squares are far from the ends of float64
-_LEARNT, _ORDINARY = 1 << 21, (1e-100, 1e100)
 # Atoms of a law from which on sums over them are taken over fewer points, and functions that are kept
 _MANY_ATOMS, _CACHED = 64, 16
 # Bytes of numbers of background rows in cells and boxes of tuples that are kept, at most
@@ -447,7 +443,7 @@ class Laws:
     @cached_property
     def unit(self) -> Floats:
         """Approximate spread of x, powers of two in which squares are finite, (V,)."""
-        ends = [end.reshape(self.size, -1) for measure in self.measures for end in _ends(measure)]
+        ends = [end.reshape(self.size, -1) for measure in self.measures for end in ends_of_pieces(measure)]
         stacked = np.concatenate(ends, axis=1)
         finite = np.isfinite(stacked)
         most, least = (pick(stacked, axis=1, where=finite, initial=end) for pick, end in _EXTREMES)
@@ -468,7 +464,7 @@ class Laws:
 _EXTREMES = ((np.max, -np.inf), (np.min, np.inf))
 
 
-def _ends(measure: Measure) -> list[Floats]:
+def ends_of_pieces(measure: Measure) -> list[Floats]:
     """Ends of the region where each piece has its mass."""
     if isinstance(measure, Atoms):
         return [measure.value]
@@ -484,74 +480,9 @@ def _points_of(measure: Measure, function: Function, waves: Waves) -> tuple[Ints
     if by_category(function):
         measure.expect(function)  # raises if the function is a lookup and the law has a density
     inner, inside, weight = measure.points(waves, breaks, panels)
-    piece, x = np.concatenate([inner, pieces, pieces]), np.concatenate([inside, *_ends(measure)])
+    piece, x = np.concatenate([inner, pieces, pieces]), np.concatenate([inside, *ends_of_pieces(measure)])
     order = np.argsort(piece, kind="stable")
     return piece[order], x[order], np.concatenate([weight, np.zeros(2 * pieces.size)])[order]
-
-
-@dataclass(frozen=True, eq=False)
-class StackedLaws:
-    """Columns (d,) of equally many cells, with a piece of one kind in each: they are drawn at once."""
-
-    columns: Ints
-    upper: Floats  # P(cell or one before it), (d, p)
-    share: Floats  # P(cell), (d, p)
-    pieces: Measure  # cell by cell, column by column
-
-    @classmethod
-    def of(cls, laws: Sequence[Marginal], masses: Sequence[Floats]) -> tuple[list[StackedLaws], list[int]]:
-        """Return stacks of laws whose cells have these masses, and the positions of laws in none."""
-        groups: dict[Any, list[int]] = {}
-        others = []
-        for j, law in enumerate(laws):
-            if len(law.measures) == 1 and law.has_one_piece_a_cell and (np.diff(law.owners) > 0).all():
-                groups.setdefault((type(law.measures[0]), law.cells.count), []).append(j)
-            else:
-                others.append(j)
-        stacks = []
-        for (kind, _), columns in groups.items():
-            upper, share = level_shares(np.stack([masses[j] for j in columns]))
-            pieces = kind.joined([laws[j].measures[0] for j in columns])
-            stacks.append(cls(np.array(columns), upper, share, pieces))
-        return stacks, others
-
-    def draw(self, level: Floats) -> tuple[Floats, Ints]:
-        """Values x and their cells at levels in (0, 1), (n, d) each, to the same bits as `Marginal.draw`."""
-        d, p = self.upper.shape
-        x, cells = np.empty(level.shape), np.zeros(level.shape, dtype=np.int64)
-        before, share, first = (self.upper - self.share).ravel(), self.share.ravel(), p * np.arange(d)
-        step = max(1, _DRAWN // d)
-        for start in range(0, len(level), step):
-            block = slice(start, start + step)
-            its, cell = level[block], cells[block]
-            for bound in self.upper[:, :-1].T:
-                cell += its >= bound
-            piece = cell + first
-            inside = np.clip((its - before[piece]) / share[piece], 0.0, 1.0)
-            x[block] = self.pieces.quantile(piece.ravel(), inside.ravel()).reshape(its.shape)
-        return x, cells
-
-
-def learn_means(laws: Sequence[Marginal]) -> None:
-    """Compute the means inside cells of many columns at once: one by one they take ten times as long."""
-    pieces = [measure for law in laws for measure in law.measures if isinstance(measure, GaussianPieces)]
-    learn_mean_steps(pieces)
-
-
-def ends_of(laws: Sequence[Marginal]) -> Floats:
-    """Least and largest values that columns have, (2, d), but missing ones and those without mass."""
-    ends = np.repeat([[np.inf], [-np.inf]], len(laws), axis=1)
-    kinds: tuple[Any, ...] = (GaussianPieces, Atoms)
-    for kind in kinds:
-        its = [(j, m) for j, law in enumerate(laws) for m in law.measures if isinstance(m, kind)]
-        if its:
-            joined: Measure = kind.joined([m for _, m in its])
-            column = np.repeat([j for j, _ in its], [m.weight.size for _, m in its])
-            used = joined.weight > 0
-            for values in _ends(joined):
-                np.fmin.at(ends[0], column[used], values[used])
-                np.fmax.at(ends[1], column[used], values[used])
-    return ends
 
 
 def marginal(cells: Cells, mass: ArrayLike, parts: Sequence[tuple[Measure, Ints]]) -> Marginal:
@@ -695,44 +626,6 @@ def binned(
     return marginal(cells, mass, parts)
 
 
-def binned_together(matrix: Floats, edges: Sequence[Floats]) -> Iterator[Marginal | None]:
-    """The laws `binned` makes of columns (n, d) of finite numbers; None for a column that it has to look at.
-
-    These are columns with a bin that is empty, or has one value, or numbers of unusual sizes.
-    """
-    step = max(1, _LEARNT // len(matrix))
-    for start in range(0, len(edges), step):
-        yield from _binned_block(matrix[:, start : start + step], edges[start : start + step])
-
-
-def _binned_block(matrix: Floats, edges: Sequence[Floats]) -> Iterator[Marginal | None]:
-    kinds = [BinCells(each) for each in edges]
-    start = np.cumsum([0, *(kind.count for kind in kinds)])
-    owner = np.stack([kind.locate(x) for kind, x in zip(kinds, matrix.T, strict=True)]) + start[:-1, None]
-    owner, x = owner.ravel(), matrix.T.ravel()
-    mass = np.bincount(owner, minlength=start[-1])
-    least, largest = np.full(start[-1], np.inf), np.full(start[-1], -np.inf)
-    np.minimum.at(least, owner, x)
-    np.maximum.at(largest, owner, x)
-
-    def means(numbers: Floats) -> Floats:
-        return np.asarray(np.bincount(owner, numbers, start[-1]) / np.maximum(mass, 1))
-
-    size, width = np.maximum(np.abs(least), np.abs(largest)), largest - least
-    usual = (mass > 0) & (size < _ORDINARY[1]) & (width > _ORDINARY[0])
-    with np.errstate(all="ignore"):  # of unusual numbers
-        mean = means(x)
-        mean += means(x - mean[owner])  # whose rounding grows with the number of rows
-        std = np.sqrt(means((x - mean[owner]) ** 2))
-        lower, upper = (np.concatenate(ends) for ends in zip(*((e[:-1], e[1:]) for e in edges), strict=True))
-        pieces = GaussianPieces.truncated_normal(mean, std, lower, upper, weight=np.ones(mean.size))
-    owners = [np.arange(count) for count in range(int(np.diff(start).max()) + 1)]
-    for cells, its, first, last in zip(kinds, pieces.split(start[1:-1]), start[:-1], start[1:], strict=True):
-        inside = mass[first:last]
-        log_mass = np.log(inside / inside.sum()) if usual[first:last].all() else None
-        yield None if log_mass is None else Marginal(cells, log_mass, (its,), owners[cells.count])
-
-
 def _reach(edges: Floats, coded: tuple[bool, bool], ends: tuple[float, float] | None) -> Floats:
     """Edges of the laws: values beside codes end where values do."""
     if ends is None:
@@ -772,9 +665,10 @@ def _of_shares(law: Marginal, values: Floats, shares: Floats) -> Marginal:
 def categorical(x: Floats, points: Floats | None = None) -> Marginal:
     """The law of a column of codes (n,), an atom and a cell a level; ``points`` are all levels, NaN last."""
     values = np.unique(x) if points is None else points
-    levels = Levels(values)
-    counts = np.bincount(levels.locate(x), minlength=values.size)
-    return marginal(levels, counts, [(Atoms(values, np.ones(values.size)), np.arange(values.size))])
+    levels, atoms = Levels(values), Atoms(values, np.ones(values.size))
+    mass = np.bincount(levels.locate(x), minlength=values.size)
+    with np.errstate(divide="ignore"):  # levels that no row has
+        return Marginal(levels, np.log(mass / x.size), (atoms,), np.arange(values.size))
 
 
 def unbinned(x: Floats, *, law: str = "truncnorm") -> Marginal:

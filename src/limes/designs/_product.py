@@ -46,10 +46,10 @@ from limes.designs._marginals import (
     BinCells,
     Levels,
     Marginal,
-    StackedLaws,
     TupleCells,
     marginals_from_bins,
 )
+from limes.designs._stacks import StackedLaws
 from limes.designs._tuples import has_new_tuples
 from limes.designs._weights import BinWeights, Weights, named_weights
 from limes.exceptions import InputError

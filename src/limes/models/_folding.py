@@ -237,7 +237,9 @@ def on_common_domains(columns: Sequence[ModelColumn]) -> list[ModelColumn]:
     for column in columns:
         sources.setdefault(column.source, []).append(column.map)
     domains = {source: _domain(maps) for source, maps in sources.items()}
-    return [replace(column, map=_on_domain(column.map, *domains[column.source])) for column in columns]
+    its = [_on_domain(column.map, *domains[column.source]) for column in columns]
+    pairs = zip(columns, its, strict=True)
+    return [column if column.map is phi else replace(column, map=phi) for column, phi in pairs]
 
 
 def _domain(maps: Sequence[FeatureMap]) -> tuple[Floats | None, bool]:
@@ -249,8 +251,10 @@ def _domain(maps: Sequence[FeatureMap]) -> tuple[Floats | None, bool]:
         if keys.size == 0:
             raise CannotRead("two encoders of one column share no category: they have no value in common")
         return keys, True
-    all_keys = len(lookups) == len(maps)
-    return (reduce(np.union1d, [phi.keys for phi in lookups]) if all_keys else None), False
+    if len(lookups) < len(maps):
+        return None, False
+    # columns of one encoder share its keys
+    return reduce(np.union1d, {id(phi.keys): phi.keys for phi in lookups}.values()), False
 
 
 def _on_domain(phi: FeatureMap, keys: Floats | None, closed: bool) -> FeatureMap:
@@ -260,11 +264,15 @@ def _on_domain(phi: FeatureMap, keys: Floats | None, closed: bool) -> FeatureMap
         return StepMap(cuts, numbers(phi(np.append(cuts, np.inf))), float(numbers(phi.values[-1:])[0]))
     if keys is None:
         return phi
-    if isinstance(phi, LookupMap) and np.array_equal(phi.keys, keys) and phi.closed == closed:
+    if isinstance(phi, LookupMap) and phi.closed == closed and _are_equal(phi.keys, keys):
         return phi
     other = [np.nan] if closed or not isinstance(phi, LookupMap) else numbers(phi.values[-2:-1])
     missing = numbers(phi(np.array([np.nan])))
     return LookupMap(keys, np.concatenate([numbers(phi(keys)), other, missing]), closed)
+
+
+def _are_equal(some: Floats, others: Floats) -> bool:
+    return some is others or np.array_equal(some, others)
 
 
 def _table_of(effects: Sequence[_Effect], together: Callable[[Iterator[Floats]], Any]) -> Function:

@@ -31,12 +31,12 @@ from limes.designs._marginals import (
     Levels,
     Marginal,
     binned,
-    binned_together,
     categorical,
     of_values,
     unbinned,
 )
 from limes.designs._product import ProductFamily
+from limes.designs._stacks import binned_together
 from limes.designs._weights import WEIGHTS, named_weights
 from limes.exceptions import InputError
 from limes.models._calling.outputs import is_log_odds

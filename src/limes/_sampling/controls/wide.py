@@ -20,8 +20,9 @@ from limes._sampling.controls.control import FittedControl, evenly_spread, share
 from limes._sampling.controls.tables import CellBasis, ColumnBasis, Units, fit_effects
 from limes._sampling.least_squares import ControlMoments
 from limes._sampling.pool_fit import CellMoments, ExplainedRows
-from limes.designs._marginals import BinCells, Marginal, learn_means
+from limes.designs._marginals import BinCells, Marginal
 from limes.designs._product import ProductDesign, ProductFamily
+from limes.designs._stacks import learn_means
 
 # Functions of cells with which every column has them, and most of those that are chosen
 _MOST_FUNCTIONS, _CHOSEN = 512, 512
