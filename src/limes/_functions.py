@@ -573,7 +573,7 @@ class StraightLine(NamedTuple):
 
 
 def line_of(function: Function, loading: Floats) -> StraightLine | None:
-    """The line that loading (m, K) times functions are where x is not missing; None where they are no line."""
+    """The line of loading (m, K) times functions where x is not missing; None where there is no line."""
     if isinstance(function, Identity):
         return StraightLine(np.zeros(loading.shape[1]), loading[0], 0.0)
     if isinstance(function, Polynomial) and function.is_line:

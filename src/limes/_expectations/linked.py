@@ -426,15 +426,15 @@ class _KeptMargin(_Margin):
     def __init__(self, drawn: _Margin, rows: KeptRows) -> None:
         super().__init__(drawn.link, drawn.constant, drawn.factors, drawn.smallest)
         self._drawn, self.size = drawn, len(rows.alone)
-        # what each column adds at each row (F, U), and the position of its law
-        pairs = [(factor, rows.alone[factor.place]) for factor in self.factors]
-        shape = len(pairs), len(rows.alone[0].x)
+        places = [factor.place for factor in self.factors]
+        self.laws, x = rows.kept(places)
+        # what each column adds at each row, (F, U)
         if isinstance(self.factors, WideColumns):
-            self.values = self.factors.values(rows.alone)
+            self.values = self.factors.values(self.laws, x)
         else:
-            self.values = np.reshape([f.loading[:, 0] @ f.function(column.x) for f, column in pairs], shape)
-        self.laws = np.reshape([column.law for _, column in pairs], shape).astype(np.int64)
-        self.point, self.t = rows.point, rows.shares_of([factor.place for factor in self.factors])
+            pairs = zip(self.factors, x, strict=True)
+            self.values = np.reshape([f.loading[:, 0] @ f.function(its) for f, its in pairs], x.shape)
+        self.point, self.t = rows.point, rows.shares_of(places)
         if not np.isfinite(self.values).all():
             raise ModelError("the margin has no finite value at a row")
 

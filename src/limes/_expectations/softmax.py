@@ -289,11 +289,10 @@ class _KeptClasses(_Classes):
 
     def __init__(self, drawn: _Classes, rows: KeptRows) -> None:
         self._drawn, self.margins, self.columns = drawn, drawn.margins, drawn.columns
-        self.x = [rows.alone[column.place].x for column in self.columns]
-        self.point = rows.point
-        self.t = rows.shares_of([column.place for column in self.columns])
-        self.laws = [rows.alone[column.place].law for column in self.columns]
-        shape = len(self.columns), rows.alone[0].x.size, len(_EXPONENTS)
+        places = [column.place for column in self.columns]
+        self.laws, self.x = rows.kept(places)
+        self.point, self.t = rows.point, rows.shares_of(places)
+        shape = *self.x.shape, len(_EXPONENTS)
         pairs = zip(self.columns, self.x, strict=True)
         kept = np.reshape([(column.loading.T @ column.function(x)).T for column, x in pairs], shape)
         logs = zip(drawn.logs, self.laws, strict=True)

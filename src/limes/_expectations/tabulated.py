@@ -626,7 +626,7 @@ class TabulatedExpectation(ProductExpectation, Generic[Store]):
 
     def _of_cells(self, rows: CellRows) -> Store:
         """Tables of columns with any cell as the feature, which the rows of a family share."""
-        return self._cells.get(rows.alone, lambda: self._tabulate(rows.alone))
+        return self._cells.get(tuple(rows.alone), lambda: self._tabulate(rows.alone))
 
     def _at_kept(self, rows: KeptRows) -> Moments:
         """Moments at rows whose values may be kept: by tables of the laws, else of all columns anew."""

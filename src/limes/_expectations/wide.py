@@ -19,8 +19,8 @@ import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
 from limes._expectations.tabulated import ColumnTables, ColumnTerm, NodeGroup, waves_at
-from limes._functions import Interval, by_category, texture
-from limes.designs._column import IndicatorColumn, KeptColumn
+from limes._functions import Identity, Interval, by_category, texture
+from limes.designs._column import IndicatorColumn
 from limes.designs._gaussian import GaussianPieces
 from limes.designs._marginals import Atoms, Marginal
 from limes.models.forms._links import Complexes
@@ -37,6 +37,8 @@ _PARTS, _POINTS = 16, 1 << 20
 _SLOWEST = 1e-6
 # Exponents are clipped to this: no float64 overflows
 _STEEPEST = 600.0
+# The texture of a line
+_LINE = texture(Identity())
 # Relative rounding of a cell's number is below this many units: e^{2 · 2} of cancelling terms, and their sum
 ROUNDINGS = 64
 
@@ -182,10 +184,8 @@ class WideColumns(Sequence[ColumnTerm]):
             means[laws], contrasts[laws] = mixture.functionals(cells[mixture.cells])
         return means, contrasts
 
-    def values(self, columns: Sequence[KeptColumn]) -> Floats:
-        """f_j at the rows' values (F, U), given the columns of all of them."""
-        x = np.stack([columns[term.place].x for term in self._terms])
-        laws = np.stack([columns[term.place].law for term in self._terms])
+    def values(self, laws: Ints, x: Floats) -> Floats:
+        """f_j at the rows' values (F, U), given their laws."""
         values, is_line = self._lines.at(x)
         place = self._start[:-1, None] + laws
         same = (self._points.value[place] == x) & ~is_line
@@ -312,7 +312,7 @@ def _points_of_columns(terms: Sequence[ColumnTerm], fastest: Complexes) -> Itera
     straight = _points_of_lines(terms, fastest)
     for j, term in enumerate(terms):
         law, parts = _law(term), [straight[j]] if j in straight else []
-        breaks, constant, panels = texture(term.function)
+        breaks, constant, panels = _LINE if term.line is not None else texture(term.function)
         if constant and not by_category(term.function):
             yield _points_of_steps(term, breaks)
             continue
@@ -327,7 +327,7 @@ def _points_of_columns(terms: Sequence[ColumnTerm], fastest: Complexes) -> Itera
 
                 piece, x, weight = measure.points(waves, breaks, panels)
                 parts.append(_CellPoints(_added(term, x), weight, owner[piece]))
-        yield _CellPoints(*map(np.concatenate, zip(*parts, strict=True)))
+        yield parts[0] if len(parts) == 1 else _CellPoints(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _points_of_steps(term: ColumnTerm, breaks: Floats) -> _CellPoints:

@@ -31,7 +31,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, overload
 
 import numpy as np
 from scipy.special import expit
@@ -615,6 +615,34 @@ class KeptColumn(Column):
         return replace(
             law, measures=(*law.measures, kept), owners=np.append(law.owners, np.zeros_like(self.law))
         )
+
+
+@dataclass(frozen=True, eq=False)
+class KeptColumns(Sequence[KeptColumn]):
+    """The columns of n rows, each made when it is first asked for: thousands take a while."""
+
+    inner: Sequence[ColumnOfLaws]
+    law: Ints  # (n, d), the rows' laws
+    x: Floats  # (n, d)
+    t: Floats
+
+    def __len__(self) -> int:
+        return len(self.inner)
+
+    @overload
+    def __getitem__(self, at: int) -> KeptColumn: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[KeptColumn]: ...
+    def __getitem__(self, at: int | slice) -> KeptColumn | list[KeptColumn]:
+        if isinstance(at, slice):
+            return [self[j] for j in range(len(self))[at]]
+        if at not in self._columns:
+            self._columns[at] = KeptColumn(self.inner[at], self.law[:, at], self.x[:, at], self.t)
+        return self._columns[at]
+
+    @cached_property
+    def _columns(self) -> dict[int, KeptColumn]:
+        return {}
 
 
 class CellColumn(IndicatorColumn):

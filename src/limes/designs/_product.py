@@ -37,7 +37,7 @@ from limes.designs._column import (
     Column,
     ColumnOfLaws,
     IndicatorColumn,
-    KeptColumn,
+    KeptColumns,
     column_at,
     of_each_cell,
     sliced,
@@ -188,7 +188,7 @@ class Rows:
     family: ProductFamily | None  # the designs; None of a row whose design stands alone
     x: Floats  # (n, d); NaN where cells decide the designs
     cells: Ints  # (n, d)
-    alone: tuple[Any, ...] = ()  # the columns without a family; cells are positions of their laws
+    alone: Sequence[Any] = ()  # the columns without a family; cells are positions of their laws
 
     @classmethod
     def in_cells(
@@ -260,7 +260,7 @@ class Rows:
     @cached_property
     def designs(self) -> list[ProductDesign]:
         if self.family is None:
-            return [ProductDesign(self.alone)]
+            return [ProductDesign(tuple(self.alone))]
         if self.family.by_cell:
             return [self.family.of_cells(cells) for cells in self.cells]
         return [self.family.at(row) for row in self.x]
@@ -308,7 +308,7 @@ class KeptRows(Rows):
         n, d = cells.shape
         laws: Sequence[ColumnOfLaws] = family.columns if family.by_cell else family.at(x[0]).coordinates
         which = cells if family.by_cell else np.zeros_like(cells)
-        columns = tuple(KeptColumn(*each, t) for each in zip(laws, which.T, x.T, strict=True))
+        columns = KeptColumns(laws, which, x, t)
         index = np.broadcast_to(np.arange(n * len(t))[:, None], (n * len(t), d))
         source = family if family.by_cell else None
         return cls(None, np.broadcast_to(np.nan, index.shape), index, columns, source)
@@ -323,6 +323,13 @@ class KeptRows(Rows):
         its = self.alone[column]
         ends = replace(its, t=np.broadcast_to(end, its.t.shape))
         return replace(self, alone=(*self.alone[:column], ends, *self.alone[column + 1 :]), held=column)
+
+    def kept(self, places: Sequence[int]) -> tuple[Ints, Floats]:
+        """The n rows' laws and values of these columns, (F, n) each."""
+        if isinstance(self.alone, KeptColumns):
+            return self.alone.law[:, places].T, self.alone.x[:, places].T
+        its, shape = [self.alone[place] for place in places], (len(places), self.alone[0].x.size)
+        return np.reshape([c.law for c in its], shape).astype(np.int64), np.reshape([c.x for c in its], shape)
 
     def shares_of(self, places: Sequence[int]) -> Floats:
         """Each design's t and 1 - t for these columns, (F, n · T, 2)."""

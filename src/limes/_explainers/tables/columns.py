@@ -157,15 +157,20 @@ class TableColumn:
 
     def places(self, values: Floats) -> Ints:
         """Positions of encoded values among `points`."""
-        at = np.minimum(np.searchsorted(self.points, values), self.points.size - 1)
-        if not np.array_equal(self.points[at], values, equal_nan=True):
+        at = np.minimum(self.points.searchsorted(values), self.points.size - 1)
+        points = self.points[at]
+        if not ((points == values) | (np.isnan(points) & np.isnan(values))).all():
             raise InputError(f"column {self.name!r}: the matrix holds a value that is no level")
         return at
 
+    @cached_property
+    def _cells(self) -> Objects:
+        """The user's own values, and None for a missing one."""
+        return np.fromiter((*self.levels, None), dtype=object, count=len(self.levels) + 1)
+
     def originals(self, values: Floats) -> Objects:
         if self.categorical:
-            levels = np.fromiter((*self.levels, None), dtype=object, count=len(self.levels) + 1)
-            return levels[self.places(values)]
+            return self._cells[self.places(values)]
         cells = values.astype(object)
         if self.quantity is not None and self.quantity.has_texts:
             present = ~np.isnan(values)
@@ -180,6 +185,9 @@ class TableColumn:
 
 def learn(name: str, values: Objects, *, series: nw.Series[Any] | None, chosen: bool) -> TableColumn:
     """Decide whether a column holds numbers or levels, and which."""
+    floats = _floats_of(values, series)
+    if floats is not None and not chosen:
+        return TableColumn(name, False, (), False, floats, bool(np.isnan(values).any()))
     quantity = None if series is None else quantity_of(series)
     order, dtype = (None, values.dtype) if series is None or quantity is not None else declared(series)
     chosen = chosen or order is not None
@@ -201,6 +209,13 @@ def learn(name: str, values: Objects, *, series: nw.Series[Any] | None, chosen: 
     coded = not numeric or any(map(is_wide, levels))
     shown = tuple(level.item() if isinstance(level, np.generic) else level for level in levels)
     return TableColumn(name, True, shown, coded, dtype, missing)
+
+
+def _floats_of(values: Objects, series: nw.Series[Any] | None) -> np.dtype[Any] | None:
+    """The dtype of a column of plain floats, not all of which are missing; None for any other one."""
+    dtype = values.dtype if series is None else getattr(series.to_native(), "dtype", None)
+    is_plain = isinstance(dtype, np.dtype) and dtype.kind == values.dtype.kind == "f"
+    return dtype if is_plain and not np.isnan(values).all() else None
 
 
 def declared(series: nw.Series[Any]) -> tuple[list[Any] | None, Any]:
@@ -302,6 +317,8 @@ def encode_all(columns: Sequence[TableColumn], arrays: Sequence[Objects]) -> Flo
         if values.dtype == np.float64 and column.is_plain and not column.integer:
             matrix[:, j] = values
             usual.append(j)
+        elif values.size == 1 and column.coded and type(values[0]) is str and values[0] in column.codes:
+            matrix[0, j] = column.codes[values[0]]
         else:
             matrix[:, j] = encode(column, values)
     # numbers that stand for themselves are looked at together; others are refused one by one

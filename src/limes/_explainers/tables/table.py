@@ -46,7 +46,13 @@ class FrameConverter:
         """Whether X is a frame of pandas with these columns in this order."""
         if not self.backend.is_pandas() or type(X) is not self.backend.to_native_namespace().DataFrame:
             return False
-        return X.columns is self.labels or bool(X.columns.equals(self.labels))
+        return self.has_labels(X.columns)
+
+    def has_labels(self, labels: Any) -> bool:
+        """Whether these are pandas' labels of the columns, in their order."""
+        if self.labels is None or labels is None:
+            return False
+        return labels is self.labels or bool(labels.equals(self.labels))
 
     def in_order(self, order: Sequence[int]) -> FrameConverter:
         return self if self.labels is None else replace(self, labels=self.labels.take([*order]))
@@ -157,6 +163,11 @@ class RawTable(NamedTuple):
     arrays: list[Objects]
     frame: nw.DataFrame[Any] | None = None
     converter: FrameConverter | ArrayConverter | None = None  # None for a single row
+
+    @property
+    def labels(self) -> Any:
+        """The labels of pandas' columns, or None."""
+        return getattr(self.converter, "labels", None)
 
 
 def match_columns(columns: Mapping[str, Objects], names: tuple[str, ...]) -> list[Objects]:
@@ -697,6 +708,8 @@ class Table:
         return cells
 
     def _aligned(self, raw: RawTable) -> list[Objects]:
+        if isinstance(self.converter, FrameConverter) and self.converter.has_labels(raw.labels):
+            return raw.arrays  # thousands of names take long to compare one by one
         columns = dict(zip(names_of(raw), raw.arrays, strict=True))
         named = isinstance(self.converter, FrameConverter) or not columns.keys().isdisjoint(self.names)
         if raw.keys is not None and named:
