@@ -225,6 +225,16 @@ def test_bad_options(options, message):
         SeriesExplainer(largest, **options)(SERIES)
 
 
+def test_numbers_that_could_be_of_steps_or_of_channels_are_refused():
+    """A fill of n numbers for n steps and n channels has to say which it is of."""
+    square, numbers = RNG.standard_normal((3, 3)), np.array([0.5, 1.5, 2.5])
+    with pytest.raises(InputError, match=r"\(3, 1\) for one a step, or \(1, 3\) for one a channel"):
+        SeriesExplainer(largest, fill=numbers)(square)
+    for fill in (numbers[:, None], numbers[None]):
+        part = limes.SeriesPart(count=3, fill=fill).parse(square)
+        np.testing.assert_array_equal(part.compose(np.zeros((1, 3)))[0], np.broadcast_to(fill, (3, 3)))
+
+
 @pytest.mark.parametrize(
     ("series", "message"),
     [

@@ -677,12 +677,18 @@ def _shaped(fill: Any, values: Floats) -> Floats:
     numbers = np.asarray(fill)
     if numbers.dtype.kind not in "biuf" or not np.isfinite(numbers).all():
         raise InputError(f"fill must be one of {list(_FILLS)}, finite numbers, or a callable; got {fill!r}")
-    if numbers.shape == values.shape[:1]:
-        numbers = numbers[:, None]
-    if numbers.shape not in ((), values.shape[1:], (len(values), 1), values.shape):
+    steps, channels = values.shape
+    if numbers.shape == (steps,) and steps == channels > 1:
         raise InputError(
-            f"fill has shape {numbers.shape}: it must be one number, one a channel ({values.shape[1]}), or "
-            f"one a step ({len(values)})"
+            f"fill has {steps} numbers, and the series has {steps} steps and {steps} channels: pass an array "
+            f"of shape ({steps}, 1) for one a step, or (1, {steps}) for one a channel"
+        )
+    if numbers.shape == (steps,):
+        numbers = numbers[:, None]
+    if numbers.shape not in ((), (channels,), (1, channels), (steps, 1), values.shape):
+        raise InputError(
+            f"fill has shape {numbers.shape}: it must be one number, one a channel ({channels}), or "
+            f"one a step ({steps})"
         )
     return np.broadcast_to(numbers, values.shape).astype(np.float64)
 
