@@ -282,6 +282,37 @@ def test_costs_are_told_before_anything_is_asked():
     assert re.fullmatch(r"48 calls, about [\d,]+ characters", str(cost))
 
 
+def test_costs_of_a_function_that_answers_at_random_are_bounded_too():
+    """Such a function is asked more often than about all subsets, which the cost says."""
+    rng = np.random.default_rng(0)
+    model = Counted(lambda prompts: rng.normal(size=len(prompts)))
+    prompt = limes.Prompt(limes.sources(["One.", "Two.", "Three."]), "?")
+    explainer = limes.PromptExplainer(model, max_calls=60)
+    cost = explainer.cost(prompt)
+    explanation = explainer(prompt, progress=False)
+    assert (cost.calls, cost.random_calls) == (2**3 + 2 + 16, 60)
+    assert str(cost).endswith("; up to 60 calls if answers to one prompt differ")
+    assert cost.calls < explanation.model_calls <= model.prompts <= cost.random_calls
+
+
+def test_one_source_of_a_function_that_answers_at_random_has_errors():
+    """Its contribution is a difference of two means, whose errors cover."""
+    prompt = limes.Prompt("Read: ", limes.sources(["A fact."]), "?")
+    inside = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+
+        def score(prompts: list[str], rng: Any = rng) -> Any:
+            return ["fact" in text for text in prompts] + rng.normal(scale=0.5, size=len(prompts))
+
+        its = limes.PromptExplainer(score, max_calls=(8, 16, 64)[seed % 3])(prompt, progress=False)
+        assert its.method == "sampled"
+        account = its.contributions
+        assert account.values[0, 0] + account.base_values[0] == pytest.approx(its.predictions[0])
+        inside.append(abs(account.values[0, 0] - 1.0) <= 1.96 * account.standard_errors[0, 0])
+    assert np.mean(inside) >= 0.9
+
+
 def test_explanations_are_shown_and_stored(tmp_path):
     explanation = limes.PromptExplainer(answers, max_calls=256)(prompt_of())
     assert "with every source left out" in str(explanation)
