@@ -590,9 +590,12 @@ class Bands(SplitSeries):
         return replace(self, bands=self.bands[kept])
 
     def batch(self, z: Floats) -> Floats:
-        batch = self.mean + np.tensordot(z, self.bands, axes=1)
+        batch = np.broadcast_to(self.mean, (len(z), *self.mean.shape)).copy()
+        # one by one, as sums by BLAS round by the number of rows
+        for shown, band in zip(z.T > 0, self.bands, strict=True):
+            batch[shown] += band
         batch[(z > 0).all(axis=1)] = self.series.values  # without roundings
-        return np.asarray(batch)
+        return batch
 
     def over(self, read: Callable[[], Form]) -> Form:
         form = read()
