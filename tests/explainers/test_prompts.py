@@ -229,6 +229,31 @@ def test_texts_that_a_hosted_model_writes_are_compared():
     assert not other.contributions.values.any()
 
 
+@pytest.mark.parametrize(
+    ("similarity", "message"),
+    [
+        (lambda a, b: 1 / 0, "similarity of 'Tomas' and 'nobody' raised ZeroDivisionError: division by zero"),
+        (lambda a, b: None, "similarity of 'Tomas' and 'nobody' raised TypeError"),
+        (lambda a, b: float("nan") if b != a else 1.0, "similarity of 'Tomas' and 'nobody' returned nan"),
+    ],
+)
+def test_failures_of_a_similarity_are_not_the_models(similarity, message):
+    def write(prompts: list[str]) -> list[str]:
+        return ["Tomas" if "Tomas" in text else "nobody" for text in prompts]
+
+    with pytest.raises(ModelError, match=f"^{message}") as caught:
+        limes.PromptExplainer(write, similarity=similarity)(prompt_of(), "Tomas")
+    assert len(caught.value.batch) == 2
+
+
+def test_texts_without_a_similarity_are_refused_by_what_is_missing():
+    def write(prompts: list[str]) -> list[str]:
+        return ["yes"] * len(prompts)
+
+    with pytest.raises(ModelError, match=r"^write\(\) returns texts: pass similarity="):
+        limes.PromptExplainer(write)(prompt_of())
+
+
 def test_a_failed_call_continues():
     calls = []
 

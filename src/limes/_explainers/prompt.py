@@ -777,9 +777,22 @@ class _Writer(_Numbers):
             )
 
         def predict(prompts: list[Any]) -> list[float]:
-            return [float(self._similarity(answer, text)) for text in self._written(prompts)]
+            return [self._alike(answer, text, prompts) for text in self._written(prompts)]
 
         return _Game(predict, (f"similarity to {shorten(answer, _PARTS_SHOWN)!r}",))
+
+    def _alike(self, answer: str, text: str, prompts: list[Any]) -> float:
+        try:
+            with Border():
+                number = float(self._similarity(answer, text))
+        except FAILURES as error:
+            failure = failure_text(error)
+        else:
+            if math.isfinite(number):
+                return number
+            failure = f"returned {number}: it must be a finite number"
+        pair = f"{shorten(answer, _PARTS_SHOWN)!r} and {shorten(text, _PARTS_SHOWN)!r}"
+        raise ModelError(f"similarity of {pair} {failure}", batch=prompts)
 
     def _written(self, prompts: list[Any]) -> list[str]:
         try:
