@@ -150,11 +150,6 @@ def test_a_word_of_two_groups_is_an_error():
     )
 
 
-def test_another_hierarchy_is_an_error_that_names_all_three():
-    with pytest.raises(InputError, match="hierarchy must be True, False or \"auto\", got 'yes'"):
-        TextExplainer(count, hierarchy="yes")
-
-
 def test_a_group_without_a_name_is_an_error():
     with pytest.raises(InputError, match="returned 3 for 'ham'"):
         TextExplainer(count, group=lambda word: 3)("ham")
