@@ -232,14 +232,14 @@ def test_texts_that_a_hosted_model_writes_are_compared():
 @pytest.mark.parametrize(
     ("similarity", "message"),
     [
-        (lambda a, b: 1 / 0, "similarity of 'Tomas' and 'nobody' raised ZeroDivisionError: division by zero"),
-        (lambda a, b: None, "similarity of 'Tomas' and 'nobody' raised TypeError"),
-        (lambda a, b: float("nan") if b != a else 1.0, "similarity of 'Tomas' and 'nobody' returned nan"),
+        (lambda a, b: 1 / 0, "similarity of 'Tomas' and 'Ada' raised ZeroDivisionError: division by zero"),
+        (lambda a, b: None, "similarity of 'Tomas' and 'Ada' raised TypeError"),
+        (lambda a, b: float("nan") if b != a else 1.0, "similarity of 'Tomas' and 'Ada' returned nan"),
     ],
 )
 def test_failures_of_a_similarity_are_not_the_models(similarity, message):
     def write(prompts: list[str]) -> list[str]:
-        return ["Tomas" if "Tomas" in text else "nobody" for text in prompts]
+        return ["Tomas" if "Tomas" in text else "Ada" for text in prompts]
 
     with pytest.raises(ModelError, match=f"^{message}") as caught:
         limes.PromptExplainer(write, similarity=similarity)(prompt_of(), "Tomas")
