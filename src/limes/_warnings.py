@@ -333,8 +333,8 @@ WARNINGS: Mapping[str, Kind] = {
         {
             "": "contributions are known to {share} of the largest one{spent}{more}",
             "base": "the base of the contributions is known to {share} of the largest one{spent}{more}",
-            "unseen": "no value changed the answer{spent}: contributions are 0, or at most {most} where such "
-            "a change is rarer than could be seen",
+            "unseen": "no value changed the answer{spent}: contributions are 0, or {most} where such a "
+            "change is rarer than could be seen",
         },
     ),
     "contribution order": Kind(

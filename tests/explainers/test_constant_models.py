@@ -47,6 +47,23 @@ def test_a_text_without_a_word_that_the_model_knows():
     assert not explanation.warnings
 
 
+def test_warnings_about_answers_that_are_all_alike_have_no_infinite_numbers():
+    def model(batch):
+        return np.zeros(len(batch))
+
+    prompt = limes.Prompt(limes.sources(WORDS.split()), "?")
+    explanations = [
+        limes.TextExplainer(model, max_calls=50)(WORDS),
+        limes.TextExplainer(model, max_calls=50, hierarchy=True)(WORDS),
+        limes.PromptExplainer(model, max_calls=50)(prompt),
+    ]
+    for explanation in explanations:
+        assert np.isinf(explanation.contributions.standard_errors).all()
+        text = " ".join(explanation.row_warnings[0])
+        assert "contributions are 0, or of any size where such a change is rarer" in text
+        assert " inf " not in text
+
+
 CONSTANTS = [0.25, 0.1, 1 / 3, -123.456, 1e-100, 0.0]
 QUARTERS = np.arange(20)[:, None] // 10 * 2 + np.arange(20)[None] // 10
 

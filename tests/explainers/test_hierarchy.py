@@ -470,7 +470,7 @@ def test_long_texts_of_a_read_model_have_exact_words():
 
 
 def test_the_choice_of_levels_is_a_choice():
-    with pytest.raises(InputError, match="hierarchy='always' is not one of"):
+    with pytest.raises(InputError, match="hierarchy must be True, False or \"auto\", got 'always'"):
         limes.TextExplainer(_marks, hierarchy="always")
 
 

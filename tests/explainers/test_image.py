@@ -640,6 +640,41 @@ def test_options_that_do_not_go_with_the_model_or_image(options, message):
         ImageExplainer(classes, segments=LABELS, **options)(IMAGE)
 
 
+@pytest.mark.parametrize(
+    ("fill", "message"),
+    [
+        (300, "fill has 300, and pixels of uint8 are from 0 to 255"),
+        ((0, -1, 0), "fill has -1, and pixels of uint8 are from 0 to 255"),
+        ((0.485, 0.456, 0.406), r"is a share of 1, .* whole numbers up to 255: pass 255 \* fill"),
+        (0.5, r"fill=0.5 is a share of 1"),
+    ],
+)
+def test_colours_that_pixels_cannot_have_are_refused(fill, message):
+    """They were clipped and rounded: a grey of 0.485 became black."""
+    image = np.full((6, 8, 3), 200, dtype=np.uint8)
+    with pytest.raises(InputError, match=message):
+        ImageExplainer(brightness, segments=LABELS, fill=fill)(image)
+    for colour in (0, 1, (0, 1, 0), 77.6):
+        ImageExplainer(brightness, segments=LABELS, fill=colour)(image)
+
+
+@pytest.mark.parametrize("output", [3, -1, "cat", [0, 1]])
+def test_outputs_that_a_function_of_one_answer_lacks_are_refused(output):
+    explainers = (
+        (ImageExplainer(brightness, segments=LABELS, output=output), IMAGE),
+        (limes.SeriesExplainer(lambda x: x.max(axis=1), count=3, output=output), np.arange(9.0)),
+        (
+            limes.CompositeExplainer(lambda x: [len(t) for t in x["t"]], {"t": "text"}, output=output),
+            {"t": "a"},
+        ),
+    )
+    for explainer, item in explainers:
+        with pytest.raises(InputError, match="is not among the model's 1 answer"):
+            explainer(item)
+    named = ImageExplainer(brightness, segments=LABELS, output="light", labels=["light"])(IMAGE)
+    assert named.output_names == ("light",)
+
+
 def test_models_that_answer_nonsense():
     with pytest.raises(ModelError, match=r"was given 1 inputs and returned shape \(3, 4\)"):
         ImageExplainer(lambda images: np.zeros((3, 4)), segments=LABELS)(IMAGE)

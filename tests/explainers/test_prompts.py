@@ -229,6 +229,31 @@ def test_texts_that_a_hosted_model_writes_are_compared():
     assert not other.contributions.values.any()
 
 
+@pytest.mark.parametrize(
+    ("similarity", "message"),
+    [
+        (lambda a, b: 1 / 0, "similarity of 'Tomas' and 'Ada' raised ZeroDivisionError: division by zero"),
+        (lambda a, b: None, "similarity of 'Tomas' and 'Ada' raised TypeError"),
+        (lambda a, b: float("nan") if b != a else 1.0, "similarity of 'Tomas' and 'Ada' returned nan"),
+    ],
+)
+def test_failures_of_a_similarity_are_not_the_models(similarity, message):
+    def write(prompts: list[str]) -> list[str]:
+        return ["Tomas" if "Tomas" in text else "Ada" for text in prompts]
+
+    with pytest.raises(ModelError, match=f"^{message}") as caught:
+        limes.PromptExplainer(write, similarity=similarity)(prompt_of(), "Tomas")
+    assert len(caught.value.batch) == 2
+
+
+def test_texts_without_a_similarity_are_refused_by_what_is_missing():
+    def write(prompts: list[str]) -> list[str]:
+        return ["yes"] * len(prompts)
+
+    with pytest.raises(ModelError, match=r"^write\(\) returns texts: pass similarity="):
+        limes.PromptExplainer(write)(prompt_of())
+
+
 def test_a_failed_call_continues():
     calls = []
 
@@ -280,6 +305,37 @@ def test_costs_are_told_before_anything_is_asked():
     assert cost.tokens is cost.passes is cost.seconds is None
     assert limes.PromptExplainer(model).cost(prompt_of(), max_calls=10_000).calls == 2**7 + 2 + 16
     assert re.fullmatch(r"48 calls, about [\d,]+ characters", str(cost))
+
+
+def test_costs_of_a_function_that_answers_at_random_are_bounded_too():
+    """Such a function is asked more often than about all subsets, which the cost says."""
+    rng = np.random.default_rng(0)
+    model = Counted(lambda prompts: rng.normal(size=len(prompts)))
+    prompt = limes.Prompt(limes.sources(["One.", "Two.", "Three."]), "?")
+    explainer = limes.PromptExplainer(model, max_calls=60)
+    cost = explainer.cost(prompt)
+    explanation = explainer(prompt, progress=False)
+    assert (cost.calls, cost.random_calls) == (2**3 + 2 + 16, 60)
+    assert str(cost).endswith("; up to 60 calls if answers to one prompt differ")
+    assert cost.calls < explanation.model_calls <= model.prompts <= cost.random_calls
+
+
+def test_one_source_of_a_function_that_answers_at_random_has_errors():
+    """Its contribution is a difference of two means, whose errors cover."""
+    prompt = limes.Prompt("Read: ", limes.sources(["A fact."]), "?")
+    inside = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+
+        def score(prompts: list[str], rng: Any = rng) -> Any:
+            return ["fact" in text for text in prompts] + rng.normal(scale=0.5, size=len(prompts))
+
+        its = limes.PromptExplainer(score, max_calls=(8, 16, 64)[seed % 3])(prompt, progress=False)
+        assert its.method == "sampled"
+        account = its.contributions
+        assert account.values[0, 0] + account.base_values[0] == pytest.approx(its.predictions[0])
+        inside.append(abs(account.values[0, 0] - 1.0) <= 1.96 * account.standard_errors[0, 0])
+    assert np.mean(inside) >= 0.9
 
 
 def test_explanations_are_shown_and_stored(tmp_path):

@@ -225,6 +225,27 @@ def test_bad_options(options, message):
         SeriesExplainer(largest, **options)(SERIES)
 
 
+def test_bands_of_a_series_are_the_same_in_any_batch():
+    """Sums of bands do not round by the number of rows beside them."""
+    rng = np.random.default_rng(0)
+    item = limes.SeriesPart(segments="frequency", count=12).parse(rng.standard_normal((61, 2)))
+    z = (rng.random((200, 12)) < 0.5).astype(float)
+    together = item.compose(z)
+    for size in (1, 3, 7):
+        parts = [item.compose(z[i : i + size]) for i in range(0, len(z), size)]
+        np.testing.assert_array_equal(np.concatenate(parts), together)
+
+
+def test_numbers_that_could_be_of_steps_or_of_channels_are_refused():
+    """A fill of n numbers for n steps and n channels has to say which it is of."""
+    square, numbers = RNG.standard_normal((3, 3)), np.array([0.5, 1.5, 2.5])
+    with pytest.raises(InputError, match=r"\(3, 1\) for one a step, or \(1, 3\) for one a channel"):
+        SeriesExplainer(largest, fill=numbers)(square)
+    for fill in (numbers[:, None], numbers[None]):
+        part = limes.SeriesPart(count=3, fill=fill).parse(square)
+        np.testing.assert_array_equal(part.compose(np.zeros((1, 3)))[0], np.broadcast_to(fill, (3, 3)))
+
+
 @pytest.mark.parametrize(
     ("series", "message"),
     [

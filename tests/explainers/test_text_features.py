@@ -141,6 +141,15 @@ def test_a_group_of_another_kind_is_an_error(group):
         TextExplainer(count, group=group)
 
 
+def test_a_word_of_two_groups_is_an_error():
+    with pytest.raises(InputError, match="'Ham' is in 'meat' and 'food': a word is in one group at most"):
+        TextExplainer(count, group={"meat": ["ham", "beef"], "food": ["bread", "Ham"]})
+    assert TextExplainer(count, group={"meat": ["ham", "Ham"]})("ham and Ham").feature_names == (
+        "meat",
+        "and",
+    )
+
+
 def test_a_group_without_a_name_is_an_error():
     with pytest.raises(InputError, match="returned 3 for 'ham'"):
         TextExplainer(count, group=lambda word: 3)("ham")

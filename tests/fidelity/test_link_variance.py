@@ -94,16 +94,18 @@ def test_sums_of_cosines(seed):
     assert (np.abs(result - expected) <= EXACT * expected)[~refused].all()
 
 
+@pytest.mark.parametrize("link", ["logistic", "exp"])
 @pytest.mark.parametrize("norm", [None, "l2"])
-def test_texts(norm):
+def test_texts(norm, link):
     rng = np.random.default_rng(5)
     d = 9
-    effects = rng.normal(size=d)
+    # of a steeper exponential on TF-IDF the bound has fewer than nine digits, so that R² is estimated
+    effects = (0.3 if link == "exp" else 1.0) * rng.normal(size=d)
     if norm:
         margin = forms.NormalizedLinear(effects, rng.uniform(0.5, 2.0, size=d), intercept=0.3)
     else:
         margin = forms.Linear(effects, 0.3)
-    form = forms.Linked(margin, "logistic", [[-1.0, 1.0]], [1.0, 0.0])
+    form = forms.Linked(margin, link, [[-1.0, 1.0]], [1.0, 0.0])
     design = ExchangeableDesign.word_deletions(d, 0.4)
     z, log_law = design.enumerate()
     law = np.exp(log_law - log_law.max())

@@ -13,6 +13,7 @@ import numpy as np
 
 from limes._arrays import Floats
 from limes._checks import did_you_mean
+from limes._explanation.wording import count
 from limes.exceptions import InputError, ModelError
 from limes.models._calling.caller import ModelCaller
 from limes.models._calling.outputs import FirstAnswers, is_position
@@ -89,8 +90,8 @@ def _position(output: Any, names: Sequence[str]) -> int:
     if str(output) in names:
         return list(names).index(str(output))
     raise InputError(
-        f"output={output!r} is not among the model's {len(names)} answers{did_you_mean(output, names)}; pass "
-        "a name of labels=, or a position counted from 0"
+        f"output={output!r} is not among the model's {count(len(names), 'answer')}"
+        f"{did_you_mean(output, names)}; pass a name of labels=, or a position counted from 0"
     )
 
 

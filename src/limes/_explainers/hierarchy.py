@@ -269,7 +269,7 @@ def account_of(
     pieces, d = units.of_pieces.size, int(units.of_pieces.max()) + 1
     if (pieces if units.looks else d) <= _ENUMERATED:
         finest = units.refined(np.ones(d), pieces)
-        if len(finest.shares) == 1 or (is_function and _states(finest) <= calls):
+        if is_function and (len(finest.shares) == 1 or _states(finest) <= calls):
             return _enumerated(ask, finest)
     if calls < _LEAST_CALLS:
         raise InputError(
@@ -280,6 +280,8 @@ def account_of(
     times = 1 if is_function else repetitions_of(calls)
     nones, wholes = ends_of(ask, whole, pieces, (times, 0 if is_function else times))
     none, total = nones.mean(axis=0), wholes.mean(axis=0)
+    if pieces == 1:
+        return _with_noise(_of_one_unit(units, none, total), nones, wholes, whole)
     shown, f = np.stack([np.zeros(pieces), np.ones(pieces)]), np.stack([none, total])
     calls -= 2 * times
     units, shown, f = _halved(ask, units, shown, f, calls, rng)
@@ -395,6 +397,12 @@ def _game_of_all(ask: Predict, units: Partition, none: Floats, whole: Floats) ->
     # less one of them, so that parts of a constant add 0 and no rounding
     values = weights @ (np.concatenate([none[None], f, whole[None]]) - none)
     return _Game(values, np.zeros(values.shape), z[1:-1], f)
+
+
+def _of_one_unit(units: Partition, none: Floats, whole: Floats) -> LevelAccount:
+    """The account of one unit, from mean answers (k,) without it and with it."""
+    values, zero, one = (whole - none)[None], np.zeros((1, none.size)), np.ones(none.size)
+    return LevelAccount(units, none, values, zero, values, zero, one, 0.0 * one, is_exact=False)
 
 
 def with_random_answers(account: LevelAccount, noise: Floats) -> LevelAccount:

@@ -271,9 +271,11 @@ class InputModel:
         if labels is not None:
             check_labels(labels, whole.size)
         names = labels or output.names(whole.shape[1:], answered)
+        wanted = None if self.is_estimator else self.output
+        if whole.ndim == 1 and wanted is not None:
+            positions_of(wanted, names, whole, self.top)  # refuses what is not the one answer
         if output.columns is not None or whole.ndim == 1:
             return output, names
-        wanted = None if self.is_estimator else self.output
         if wanted is None and len(names) <= self.top:
             return replace(output, labels=names), names
         positions = positions_of(wanted, names, whole[0], self.top)

@@ -13,7 +13,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Never
 
@@ -88,7 +88,7 @@ class Cost:
     Attributes
     ----------
     calls
-        Prompts that are answered, at most.
+        Prompts that are answered, at most: by a function that gives each prompt one answer.
     tokens
         About the tokens that a network reads for them, the shared beginning once; None of functions.
     unshared_tokens
@@ -100,6 +100,8 @@ class Cost:
     seconds
         About the seconds that they take, by the speed of this machine's matrix products, or by the calls
         that the explainer has made; None of a function that was not called yet.
+    random_calls
+        The same of a function whose answers to one prompt differ; None of networks.
     """
 
     calls: int
@@ -108,6 +110,7 @@ class Cost:
     characters: int
     passes: int | None
     seconds: float | None
+    random_calls: int | None = None
 
     def __str__(self) -> str:
         text = count(self.calls, "call")
@@ -117,7 +120,11 @@ class Cost:
             text += f" ({self.unshared_tokens:,} without the shared beginning)"
         else:
             text += f", about {self.characters:,} characters"
-        return text if self.seconds is None else f"{text}, about {in_words(self.seconds)}"
+        if self.seconds is not None:
+            text += f", about {in_words(self.seconds)}"
+        if self.random_calls is not None and self.random_calls > self.calls:
+            text += f"; up to {self.random_calls:,} calls if answers to one prompt differ"
+        return text
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +148,7 @@ class _Model(ABC):
     meaning = _OF_FUNCTIONS
     batch_size: int | None = None  # prompts at once; None leaves it to the user
     seconds_a_call: float | None = None
+    may_be_random = True  # whether answers to one prompt may differ
 
     @abstractmethod
     def game(self, prompt: Prompt, answer: Any, by: str) -> _Game:
@@ -163,8 +171,9 @@ class PromptExplainer(Described):
     exact; else sets are drawn, and errors are stated.
 
     Parts of documents, such as sentences, are explained at two levels: documents g are players of a game v of
-    whole documents, with Shapley values Φ_g; their parts share Φ_g - Σ_j φ_j in proportion to φ_j², so that
-    they add up to Φ_g.
+    whole documents, with Shapley values Φ_g, to which their parts add up. If all subsets of up to twelve
+    parts are answered, these have Owen's value, the mean over orders in which a document's parts stand
+    together; else they share Φ_g - Σ_j φ_j in proportion to φ_j².
 
     Parameters
     ----------
@@ -287,8 +296,9 @@ class PromptExplainer(Described):
         """
         prompt = self._checked(prompt)
         most = self._max_calls if max_calls is None else check_count("max_calls", max_calls)
-        d = len(prompt.units)
-        return self._model.cost(prompt, answer, min(most, 2**d + _CHECKS + self._model.checks_of(answer)))
+        enough = 2 ** len(prompt.units) + _CHECKS + self._model.checks_of(answer)
+        cost = self._model.cost(prompt, answer, min(most, enough))
+        return replace(cost, random_calls=most) if self._model.may_be_random else cost
 
     def __call__(
         self,
@@ -512,6 +522,7 @@ class _Network(_Model):
 
     meaning = _MEANING
     batch_size = 64  # passes have their own bound
+    may_be_random = False
 
     def __init__(self, causal: CausalModel, max_new_tokens: int) -> None:
         self._causal, self._most = causal, max_new_tokens
@@ -766,9 +777,22 @@ class _Writer(_Numbers):
             )
 
         def predict(prompts: list[Any]) -> list[float]:
-            return [float(self._similarity(answer, text)) for text in self._written(prompts)]
+            return [self._alike(answer, text, prompts) for text in self._written(prompts)]
 
         return _Game(predict, (f"similarity to {shorten(answer, _PARTS_SHOWN)!r}",))
+
+    def _alike(self, answer: str, text: str, prompts: list[Any]) -> float:
+        try:
+            with Border():
+                number = float(self._similarity(answer, text))
+        except FAILURES as error:
+            failure = failure_text(error)
+        else:
+            if math.isfinite(number):
+                return number
+            failure = f"returned {number}: it must be a finite number"
+        pair = f"{shorten(answer, _PARTS_SHOWN)!r} and {shorten(text, _PARTS_SHOWN)!r}"
+        raise ModelError(f"similarity of {pair} {failure}", batch=prompts)
 
     def _written(self, prompts: list[Any]) -> list[str]:
         try:

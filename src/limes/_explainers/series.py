@@ -590,9 +590,12 @@ class Bands(SplitSeries):
         return replace(self, bands=self.bands[kept])
 
     def batch(self, z: Floats) -> Floats:
-        batch = self.mean + np.tensordot(z, self.bands, axes=1)
+        batch = np.broadcast_to(self.mean, (len(z), *self.mean.shape)).copy()
+        # one by one, as sums by BLAS round by the number of rows
+        for shown, band in zip(z.T > 0, self.bands, strict=True):
+            batch[shown] += band
         batch[(z > 0).all(axis=1)] = self.series.values  # without roundings
-        return np.asarray(batch)
+        return batch
 
     def over(self, read: Callable[[], Form]) -> Form:
         form = read()
@@ -677,12 +680,18 @@ def _shaped(fill: Any, values: Floats) -> Floats:
     numbers = np.asarray(fill)
     if numbers.dtype.kind not in "biuf" or not np.isfinite(numbers).all():
         raise InputError(f"fill must be one of {list(_FILLS)}, finite numbers, or a callable; got {fill!r}")
-    if numbers.shape == values.shape[:1]:
-        numbers = numbers[:, None]
-    if numbers.shape not in ((), values.shape[1:], (len(values), 1), values.shape):
+    steps, channels = values.shape
+    if numbers.shape == (steps,) and steps == channels > 1:
         raise InputError(
-            f"fill has shape {numbers.shape}: it must be one number, one a channel ({values.shape[1]}), or "
-            f"one a step ({len(values)})"
+            f"fill has {steps} numbers, and the series has {steps} steps and {steps} channels: pass an array "
+            f"of shape ({steps}, 1) for one a step, or (1, {steps}) for one a channel"
+        )
+    if numbers.shape == (steps,):
+        numbers = numbers[:, None]
+    if numbers.shape not in ((), (channels,), (1, channels), (steps, 1), values.shape):
+        raise InputError(
+            f"fill has shape {numbers.shape}: it must be one number, one a channel ({channels}), or "
+            f"one a step ({steps})"
         )
     return np.broadcast_to(numbers, values.shape).astype(np.float64)
 

@@ -286,8 +286,27 @@ def filled(fill: Fill, image: Any, labels: Ints) -> Any:
     kind = image.dtype
     if kind.kind == "f":
         return whole.astype(kind)
-    limits = (0, 1) if kind.kind == "b" else (np.iinfo(kind).min, np.iinfo(kind).max)
-    return np.clip(np.rint(whole), *limits).astype(kind)
+    low, high = (0, 1) if kind.kind == "b" else (np.iinfo(kind).min, np.iinfo(kind).max)
+    rounded = np.rint(whole)
+    if colour:
+        _check_colour(pixels, rounded, kind, low, high)
+    return np.clip(rounded, low, high).astype(kind)
+
+
+def _check_colour(colour: Any, rounded: Floats, kind: np.dtype[Any], low: int, high: int) -> None:
+    """Refuse a colour that pixels of a whole-numbered kind cannot have; ``rounded`` are such pixels."""
+    outside = rounded[(rounded < low) | (rounded > high)]
+    if outside.size:
+        raise InputError(
+            f"fill has {outside[0]:g}, and pixels of {kind} are from {low} to {high}: pass a colour in the "
+            "image's own units"
+        )
+    share = colour.min() >= 0.0 and colour.max() <= 1.0 and (colour % 1.0).any()
+    if share and kind.kind != "b":
+        raise InputError(
+            f"fill={colour.tolist()} is a share of 1, and pixels of {kind} are whole numbers up to {high}: "
+            f"pass {high} * fill"
+        )
 
 
 def _mean(image: Any, labels: Ints) -> Floats:

@@ -16,7 +16,7 @@ from typing import Any, Never, TypeAlias, Unpack, overload
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes._checks import check_choice, refuse_in_call
+from limes._checks import refuse_in_call
 from limes._diagnostics.context import SubsetContext
 from limes._explainers.bound_input import BoundInput
 from limes._explainers.hierarchy import GroupedUnits, check_hierarchy, may_have_levels
@@ -186,7 +186,8 @@ class TextExplainer(MaskedExplainer[Document]):
         unused = {"bandwidth": (bandwidth, BANDWIDTH), "ridge": (ridge, 0.0), "group": (group, None)}
         self._may_have_levels = False
         if isinstance(hierarchy, str):
-            check_choice("hierarchy", hierarchy, ("auto",))
+            if hierarchy != "auto":
+                raise InputError(f'hierarchy must be True, False or "auto", got {hierarchy!r}')
             self._may_have_levels = bag is not False and may_have_levels(
                 chosen, **unused, split=(split, WORD), ignore=(ignore, None)
             )
@@ -622,7 +623,7 @@ class Grouping:
         if group is None:
             return cls(ignored=ignored)
         if isinstance(group, Mapping):
-            names = {word.casefold(): name for name, words in group.items() for word in _words(name, words)}
+            names = _names_of_words(group)
             return cls(lambda piece: names.get(piece.casefold()), ignored=ignored)
         if callable(group):
             return cls(group, ignored=ignored)
@@ -680,6 +681,19 @@ def _ignored(ignore: Any) -> Callable[[str], Any] | None:
 
 def _keys(phrase: str) -> tuple[str, ...]:
     return tuple(re.findall(r"\w+", phrase.casefold()))
+
+
+def _names_of_words(groups: Mapping[Any, Any]) -> dict[str, str]:
+    """The group of each word, by its spelling without case."""
+    names: dict[str, str] = {}
+    for name, words in groups.items():
+        for word in _words(name, words):
+            first = names.setdefault(word.casefold(), name)
+            if first != name:
+                raise InputError(
+                    f"group: {word!r} is in {first!r} and {name!r}: a word is in one group at most"
+                )
+    return names
 
 
 def _words(name: Any, words: Any) -> list[str]:

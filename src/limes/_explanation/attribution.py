@@ -483,12 +483,12 @@ def _about_errors(
             error_shares(values[:, moves], some[..., moves]).max(initial=0.0)
             for some in (errors, of_base[None])
         )
-        share = max(of_values, its_base)
+        share, most = max(of_values, its_base), CONFIDENCE * float(errors.max())
         facts = {
             "share": f"{share:.2g} times the size" if share >= 1 else percentage(share),
             "spent": f" after {count(calls, 'model call')}" if calls else "",
             "more": ": pass a larger max_calls" if calls else "",
-            "most": number(CONFIDENCE * float(errors.max()), 2),
+            "most": f"at most {number(most, 2)}" if np.isfinite(most) else "of any size",
         }
         name = ("base" if its_base > of_values else "") if moves.any() else "unseen"
         warnings.insert(0, RowWarning.of("contribution errors", name, **facts))

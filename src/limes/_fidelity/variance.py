@@ -419,7 +419,9 @@ def _loads(form: Linked) -> Floats:
 def _without_intercept(form: Linked, scale: float = 1.0) -> Linked:
     """Σ coef link(scale · margin)."""
     margin = form.margin
-    if scale != 1.0:
+    if scale != 1.0 and isinstance(margin, NormalizedLinear):
+        margin = replace(margin, c=scale * margin.c, intercept=scale * margin.intercept)
+    elif scale != 1.0:
         margin = Combination((margin,), np.array([scale]), np.zeros(outputs_of(margin)))
     return Linked(margin, form.link, _loads(form), np.zeros(_loads(form).shape[1]))
 

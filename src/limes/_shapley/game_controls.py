@@ -179,8 +179,8 @@ def _support_of(column: ColumnOfLaws) -> tuple[Floats, Floats, bool]:
             values.append(np.asarray(measure.value, dtype=np.float64))
             weights.append(weight)
             continue
-        exact = False
         for piece in np.flatnonzero(weight > 0).tolist():
+            exact = False
             values.append(measure.quantile(np.full(_VALUES, piece), levels))
             weights.append(np.full(_VALUES, weight[piece] / _VALUES))
     weight = np.concatenate(weights)

@@ -240,6 +240,31 @@ def test_all_rows_of_a_small_game_are_asked_about():
         assert model.rows <= most
 
 
+def test_bins_without_a_density_are_enumerated_as_well():
+    """Under law="empirical" bins have values of the table alone, few of which are drawn again and again."""
+    rng = np.random.default_rng(0)
+    for seed in range(12):
+        rows = int(rng.integers(5, 40))
+        few = rng.integers(0, 3, size=(rows, 2)).astype(float)
+        weights, offsets = rng.normal(size=(2, 6)), rng.normal(size=6)
+
+        def model(x, weights=weights, offsets=offsets):
+            return np.tanh(np.asarray(x, dtype=float) @ weights + offsets).sum(axis=1)
+
+        explainer = limes.TabularExplainer(model, few, law="empirical", bandwidth=np.inf, rng=seed)
+        account = explainer.contributions(few[0], progress=False).contributions
+        # columns are drawn from the table, each on its own: all pairs of rows
+        left, right = (np.repeat(few[:, 0], rows), np.tile(few[:, 1], rows))
+        v = np.empty((2, 2))
+        for kept in np.ndindex(2, 2):
+            columns = np.where(kept[0], few[0, 0], left), np.where(kept[1], few[0, 1], right)
+            v[kept] = model(np.column_stack(columns)).mean()
+        first = ((v[1, 0] - v[0, 0]) + (v[1, 1] - v[0, 1])) / 2
+        np.testing.assert_allclose(account.base_values[0], v[0, 0], rtol=1e-9)
+        np.testing.assert_allclose(account.values[0], [first, v[1, 1] - v[0, 0] - first], atol=1e-10)
+        assert not account.standard_errors.any()
+
+
 def test_all_mixtures_with_a_small_background_are_asked_about():
     background, row = X[:4, :3], X[9, :3]
     explainer = limes.TabularExplainer(curved, background, max_calls=48, law="joint")

@@ -64,6 +64,9 @@ class ModelCaller:
                 with Border():
                     raw = self._ask(call, table)
             except FAILURES as error:
+                # what is asked here may be a function of limes, whose error is about this batch already
+                if issubclass(type(error), ModelError) and getattr(error, "batch", None) is table:
+                    raise
                 raise self._failed(error, table, x) from error
         count_answers(len(x))
         try:
