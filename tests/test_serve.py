@@ -91,6 +91,26 @@ def test_an_error_is_that_of_its_request():
         np.testing.assert_array_equal(batcher(X.iloc[1], 10).values, explain(X.iloc[1]).values)
 
 
+def test_a_row_that_cannot_be_looked_at_fails_alone():
+    """The error of a cell that no encoder foresaw was that of every request of the batch."""
+
+    class Odd:
+        def __hash__(self):
+            raise RuntimeError("no hash today")
+
+    row = X.iloc[0].to_dict()
+    with Batcher(EXPLAIN, wait=0.05) as batcher:
+        good, odd, nested, last = map(
+            batcher.submit, (row, row | {"age": Odd()}, row | {"sex": {"a": 1}}, row)
+        )
+        for answer in (good, last):
+            assert_alone(answer.result(10), 0)
+        with pytest.raises(RuntimeError, match="no hash today"):
+            odd.result(10)
+        with pytest.raises(InputError, match=r"row 0, column 'sex': .* is no single value"):
+            nested.result(10)
+
+
 def test_a_failure_of_a_batch_leaves_nobody_waiting(monkeypatch):
     def fail(explain, requests):
         raise MemoryError("no room")
