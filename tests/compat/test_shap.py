@@ -326,6 +326,15 @@ def test_errors_are_shap_s_own_too(call, name, kind):
         call(ours)
 
 
+CATEGORIES = catboost.CatBoostRegressor(
+    iterations=3, verbose=0, cat_features=[0], one_hot_max_size=5, allow_writing_files=False
+).fit([["a", 1.0], ["b", 2.0], ["a", 3.0], ["b", 4.0]], [1.0, 2.0, 3.0, 4.0])
+
+
+def pool_of_categories():
+    return catboost.Pool([["a", 1.0]], cat_features=[0])
+
+
 def with_categories():
     return xgboost.DMatrix(X, feature_types=["c", *"qqqq"], enable_categorical=True)
 
@@ -349,6 +358,9 @@ def with_categories():
         (lambda: ours.KernelExplainer(FOREST.predict, X[:9], link="probit"), "probit"),
         (lambda: ours.KernelExplainer(FOREST.predict, X[:9]).shap_values(X[:2, :3]), "3 columns"),
         (lambda: ours.KernelExplainer(FOREST.predict, object()), "table"),
+        (lambda: ours.KernelExplainer(product, X[:9]).shap_values(X[20:21], nsamples="many"), "'many' is no"),
+        (lambda: ours.PermutationExplainer(product, X[:9])(X[20:21], max_evals=0), "0 is no number"),
+        (lambda: ours.TreeExplainer(CATEGORIES).shap_values(pool_of_categories()), "a Pool gives no"),
         (lambda: ours.ExactExplainer(FOREST.predict, X[:9])(X[:2], interactions=2), "interactions"),
         (lambda: ours.TreeExplainer(BOOSTED).shap_values(with_categories()), "codes in the place"),
     ],
@@ -356,6 +368,16 @@ def with_categories():
 def test_misuse(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_few_coalitions_of_many_columns():
+    """One coalition of 40 columns was refused in the name of max_calls, which shap does not have."""
+    x = RNG.normal(size=(20, 40))
+    explainer = ours.KernelExplainer(lambda table: np.tanh(table).prod(axis=1) + table[:, 0], x[:9])
+    explanation = explainer(x[9:10], nsamples=1)
+    total = explanation.values.sum(axis=1) + explanation.base_values
+    np.testing.assert_allclose(total, explainer.model(x[9:10]), atol=1e-12)
+    assert explanation.error_std is None or np.isfinite(explanation.error_std).all()
 
 
 def test_unknown_keywords_are_refused():

@@ -116,6 +116,10 @@ class ExplainedRows(NamedTuple):
     @classmethod
     def of(cls, X: Any) -> ExplainedRows:
         if hasattr(X, "get_features") and hasattr(X, "get_cat_feature_indices"):  # CatBoost's Pool
+            if X.get_cat_feature_indices() or X.get_text_feature_indices():
+                raise InputError(
+                    "a Pool gives no categories and no texts back: pass the table it was made of"
+                )
             X = np.asarray(X.get_features())
         if type(X).__name__ == "DMatrix":
             X = _rows_of_dmatrix(X)
