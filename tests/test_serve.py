@@ -123,6 +123,41 @@ def test_a_failure_of_a_batch_leaves_nobody_waiting(monkeypatch):
         assert_alone(batcher(X.iloc[0], 10), 0)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Unix alone forks")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_batcher_that_was_used_serves_in_a_forked_process():
+    """The thread stays in the first process: requests of a forked worker waited for ever."""
+    with Batcher(EXPLAIN, wait=0) as batcher:
+        assert_alone(batcher(X.iloc[0], 10), 0)
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                code = 0 if batcher(X.iloc[1], 10).predictions.size == 1 else 2
+                batcher.close()
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert_alone(batcher(X.iloc[1], 10), 1)
+
+
+def test_a_callback_may_close_the_batcher():
+    batcher, errors, closed = Batcher(EXPLAIN, wait=0), [], Event()
+
+    def close(_):
+        try:
+            batcher.close()
+        except RuntimeError as error:
+            errors.append(error)
+        closed.set()
+
+    batcher.submit(X.iloc[0]).add_done_callback(close)
+    assert closed.wait(10)
+    assert not errors
+    with pytest.raises(InputError, match="was closed"):
+        batcher(X.iloc[0])
+
+
 def test_requests_that_were_given_up_are_not_computed_and_too_many_are_refused(monkeypatch):
     slow = Slow(monkeypatch)
     slow.go.clear()

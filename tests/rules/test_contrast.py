@@ -438,9 +438,9 @@ def test_a_contrast_to_another_class_of_three_needs_no_output(to):
     contrast = limes.SparseExplainer(model, literals=limes.Literals.fit(x)).contrast(row, to=to)
     grid = np.array([*product(range(4), repeat=5)], dtype=float)
     answers = model.predict(grid)
-    there = answers != "a" if to is None else answers == to
+    reached = answers != "a" if to is None else answers == to
     assert contrast.proved
-    assert len(contrast.changes) == (grid[there] != row).sum(axis=1).min()
+    assert len(contrast.changes) == (grid[reached] != row).sum(axis=1).min()
     assert (contrast.label, contrast.output) == ("a", "a")
     assert contrast.new_label in "bc" if to is None else contrast.new_label == to
     with pytest.raises(InputError, match="choose it by output="):

@@ -32,10 +32,10 @@ _PER_DEVIATION = (
 __all__ = ["DomainMapper", "Explanation", "Pairs", "PerLabel", "UnknownLabelError", "id_generator"]
 
 
-def refuse_list_options(unknown: Mapping[str, Any], *known: str) -> None:
+def refuse_list_options(unknown: Mapping[str, Any], *options: str) -> None:
     """Raise for options of ``as_list`` and of the figure of it that their mapper does not have."""
     if unknown:
-        raise unknown_option("as_list", next(iter(unknown)), ["label", *known])
+        raise unknown_option("as_list", next(iter(unknown)), ["label", *options])
 
 
 class DomainMapper:
