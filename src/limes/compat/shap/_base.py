@@ -56,8 +56,8 @@ def _counts(weights: Floats) -> Ints:
         counts = totals * weights
         alike = (np.abs(counts - np.rint(counts)) <= _ROUNDED * totals).all(axis=1)
         if alike.any():
-            return np.rint(counts[np.argmax(alike)]).astype(np.int64)
-    return np.maximum(1, np.rint(_MOST_COUNTED * weights)).astype(np.int64)
+            return np.asarray(np.rint(counts[np.argmax(alike)]), dtype=np.int64)
+    return np.asarray(np.maximum(1, np.rint(_MOST_COUNTED * weights)), dtype=np.int64)
 
 
 class Account(NamedTuple):

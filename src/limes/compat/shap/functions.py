@@ -145,11 +145,12 @@ class FunctionExplainer(Explainer):
         chosen = self._evals if evals in (None, "auto") else evals
         if chosen in (None, "auto"):
             return self._sets + 2 * columns
-        if not isinstance(chosen, Real) or not 1 <= chosen < np.inf:
+        most = float(chosen) if isinstance(chosen, Real) else np.nan
+        if not 1 <= most < np.inf:
             raise InputError(
                 f"{chosen!r} is no number of coalitions: pass a whole number of 1 or more, or 'auto'"
             )
-        return int(chosen)
+        return int(most)
 
     def _differ(self, table: Any, i: int) -> Bools:
         if hasattr(self.data, "iloc"):
