@@ -91,6 +91,26 @@ def test_an_error_is_that_of_its_request():
         np.testing.assert_array_equal(batcher(X.iloc[1], 10).values, explain(X.iloc[1]).values)
 
 
+def test_a_row_that_cannot_be_looked_at_fails_alone():
+    """The error of a cell that no encoder foresaw was that of every request of the batch."""
+
+    class Odd:
+        def __hash__(self):
+            raise RuntimeError("no hash today")
+
+    row = X.iloc[0].to_dict()
+    with Batcher(EXPLAIN, wait=0.05) as batcher:
+        good, odd, nested, last = map(
+            batcher.submit, (row, row | {"age": Odd()}, row | {"sex": {"a": 1}}, row)
+        )
+        for answer in (good, last):
+            assert_alone(answer.result(10), 0)
+        with pytest.raises(RuntimeError, match="no hash today"):
+            odd.result(10)
+        with pytest.raises(InputError, match=r"row 0, column 'sex': .* is no single value"):
+            nested.result(10)
+
+
 def test_a_failure_of_a_batch_leaves_nobody_waiting(monkeypatch):
     def fail(explain, requests):
         raise MemoryError("no room")
@@ -101,6 +121,41 @@ def test_a_failure_of_a_batch_leaves_nobody_waiting(monkeypatch):
             with pytest.raises(MemoryError, match="no room"):
                 batcher(X.iloc[0], 10)
         assert_alone(batcher(X.iloc[0], 10), 0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Unix alone forks")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_batcher_that_was_used_serves_in_a_forked_process():
+    """The thread stays in the first process: requests of a forked worker waited for ever."""
+    with Batcher(EXPLAIN, wait=0) as batcher:
+        assert_alone(batcher(X.iloc[0], 10), 0)
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                code = 0 if batcher(X.iloc[1], 10).predictions.size == 1 else 2
+                batcher.close()
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert_alone(batcher(X.iloc[1], 10), 1)
+
+
+def test_a_callback_may_close_the_batcher():
+    batcher, errors, closed = Batcher(EXPLAIN, wait=0), [], Event()
+
+    def close(_):
+        try:
+            batcher.close()
+        except RuntimeError as error:
+            errors.append(error)
+        closed.set()
+
+    batcher.submit(X.iloc[0]).add_done_callback(close)
+    assert closed.wait(10)
+    assert not errors
+    with pytest.raises(InputError, match="was closed"):
+        batcher(X.iloc[0])
 
 
 def test_requests_that_were_given_up_are_not_computed_and_too_many_are_refused(monkeypatch):

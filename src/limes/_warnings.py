@@ -310,12 +310,11 @@ WARNINGS: Mapping[str, Kind] = {
             "so that literals are less correlated",
             "not sufficient, counterexample": "no set of these facts is sufficient: a row that shares all "
             "of them has another answer (certificate.counterexamples); pass facts='values', or finer bins",
-            "not sufficient, open": "that the facts are sufficient was not proved in {limit:g} seconds: "
-            "raise time_limit",
-            "not minimal": "the facts are sufficient, but it was not decided in {limit:g} seconds whether "
-            "all of them are needed: raise time_limit",
+            "not sufficient, open": "that the facts are sufficient was not proved {within}",
+            "not minimal": "the facts are sufficient, but whether all of them are needed was not decided "
+            "{within}",
             "not smallest": "no fact can be dropped, but that fewer than {size} other facts, {least} or "
-            "more, are sufficient was not excluded in {limit:g} seconds: raise time_limit",
+            "more, are sufficient was not excluded {within}",
             "seen range": "the {certify} error of at most {error:g} rests on the range of the answers seen, "
             "[{low:g}, {high:g}]: pass scale=(low, high)",
             "not met": "no explanation of up to {size} literals has a certified {certify} error of "

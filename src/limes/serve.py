@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Sequence
 from concurrent.futures import Future
 from queue import Empty, Full, Queue
-from threading import Lock, Thread
+from threading import Lock, Thread, current_thread
 from time import monotonic
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeAlias
@@ -116,8 +116,9 @@ class Batcher:
         with self._lock:
             if self._is_closed:
                 raise InputError("the batcher was closed")
-            if self._thread is None:
-                # in the process that serves: a server may have forked after the batcher was made
+            if self._thread is None or not self._thread.is_alive():
+                # in the process that serves: a server may have forked after the batcher was made, or used
+                self._waiting = Queue(self._waiting.maxsize)
                 self._thread = Thread(target=self._work, name="limes-batcher", daemon=True)
                 self._thread.start()
             try:
@@ -170,9 +171,10 @@ class Batcher:
         """Answer the requests that wait, and end."""
         with self._lock:
             self._is_closed, thread = True, self._thread
-        if thread is not None:
+        if thread is not None and thread.is_alive():
             self._waiting.put(_END)
-            thread.join()
+            if thread is not current_thread():  # a callback of a request closes it
+                thread.join()
 
     def __enter__(self) -> Self:
         return self

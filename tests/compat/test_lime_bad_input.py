@@ -17,6 +17,7 @@ from sklearn.multioutput import MultiOutputClassifier
 
 from limes.compat.lime.exceptions import LimeError
 from limes.compat.lime.lime_tabular import LimeTabularExplainer
+from limes.compat.lime.lime_text import LimeTextExplainer
 from limes.exceptions import InputError, LimesError, ModelError, UnknownOptionError
 
 X, Y = load_iris(return_X_y=True)
@@ -313,6 +314,18 @@ def test_options_of_pages():
     assert all_of_them == few + 2
     with pytest.raises(UnknownOptionError, match="show_tables"):
         result.as_html(show_tables=True)
+
+
+def test_misspelt_options_of_a_list_are_refused():
+    """``as_list(lable=0)`` had the numbers of label 1 without a word; lime raises a TypeError."""
+    texts = LimeTextExplainer().explain_instance(
+        "good food", lambda texts: np.array([[0.4, 0.6]] * len(texts)), num_samples=100
+    )
+    for explanation in (explained(), texts):
+        for call in (explanation.as_list, explanation.as_pyplot_figure):
+            with pytest.raises(UnknownOptionError, match="'lable'; did you mean 'label'"):
+                call(lable=1)
+    assert len(texts.as_list(positions=True)) == 2
 
 
 def test_pages_have_the_numbers_of_the_list():

@@ -203,7 +203,48 @@ def test_texts_and_other_algorithms_are_for_shap_itself():
     for arguments, options in (((), {"algorithm": "partition"}), ((shap.links.identity, "partition"), {})):
         its = ours.Explainer(FOREST.predict, masker, *arguments, **options)
         assert isinstance(its, shap.PartitionExplainer)
-    assert isinstance(ours.Explainer(FOREST.predict, masker), ours.ExactExplainer)
+
+
+def product(table):
+    return np.prod(np.asarray(table)[:, :3], axis=1)
+
+
+@pytest.mark.parametrize(
+    "explain",
+    [
+        lambda its, masker: its.Explainer(product, masker),
+        lambda its, masker: its.ExactExplainer(product, masker),
+        lambda its, masker: its.ExactExplainer(product, masker=masker),
+    ],
+)
+def test_partitions_of_features_are_for_shap_itself(explain):
+    """A masker with a clustering makes another game, Owen's: its groups were dropped without a word."""
+    masker = shap.maskers.Partition(np.column_stack([X[:20, 0], X[:20, 0] ** 3, X[:20, 1:4]]))
+    explainer, rows = explain(ours, masker), masker.data[:3]
+    assert not isinstance(explainer, ours.Explainer)
+    theirs = explain(shap, masker)(rows, silent=True).values
+    np.testing.assert_allclose(explainer(rows, silent=True).values, theirs, atol=1e-12)
+    assert np.abs(ours.ExactExplainer(product, masker.data)(rows).values - theirs).max() > 0.01
+    # trees know no groups, there as here
+    assert isinstance(ours.Explainer(FOREST, shap.maskers.Partition(X[:20])), ours.TreeExplainer)
+
+
+def test_groups_of_a_summary_are_for_shap_itself():
+    groups = [np.array([0, 1]), np.array([2]), np.array([3]), np.array([4])]
+    summary = shap.utils._legacy.DenseData(X[:20], ["a", "b", "c", "d"], groups)
+    for explainer in (ours.KernelExplainer(product, summary), ours.KernelExplainer(product, data=summary)):
+        assert explainer.shap_values(X[20:22], silent=True).shape == (2, 4)
+
+
+def test_weights_of_a_summary_are_met_exactly():
+    """Weights were rounded to a part in 10,000: an estimator that is read was explained to five digits."""
+    summary = shap.kmeans(X[:97], 6)
+    expected = sum(
+        w * truth(FOREST.predict, row[None], X[100:103])
+        for w, row in zip(summary.weights / summary.weights.sum(), summary.data, strict=True)
+    )
+    for explainer in (ours.TreeExplainer(FOREST, summary), ours.KernelExplainer(FOREST.predict, summary)):
+        np.testing.assert_allclose(explainer.shap_values(X[100:103]), expected, rtol=0, atol=1e-12)
 
 
 def test_the_version_is_that_of_shap():
@@ -221,7 +262,8 @@ def test_the_kind_of_explainer():
     for name, explainer in kinds.items():
         assert type(explainer).__name__ == name
         assert isinstance(explainer, ours.Explainer)
-    assert ours.TreeExplainer(FOREST, X[:9], feature_perturbation="tree_path_dependent").by_covers
+    with pytest.warns(UserWarning, match="data= is ignored"):
+        assert ours.TreeExplainer(FOREST, X[:9], feature_perturbation="tree_path_dependent").by_covers
     assert ours.Explainer(FOREST, X[:30]).feature_perturbation == "interventional"
 
 
@@ -284,6 +326,15 @@ def test_errors_are_shap_s_own_too(call, name, kind):
         call(ours)
 
 
+CATEGORIES = catboost.CatBoostRegressor(
+    iterations=3, verbose=0, cat_features=[0], one_hot_max_size=5, allow_writing_files=False
+).fit([["a", 1.0], ["b", 2.0], ["a", 3.0], ["b", 4.0]], [1.0, 2.0, 3.0, 4.0])
+
+
+def pool_of_categories():
+    return catboost.Pool([["a", 1.0]], cat_features=[0])
+
+
 def with_categories():
     return xgboost.DMatrix(X, feature_types=["c", *"qqqq"], enable_categorical=True)
 
@@ -302,9 +353,14 @@ def with_categories():
             lambda: ours.LinearExplainer(Ridge().fit(X, Y), X, feature_perturbation="correlation_dependent"),
             "correlation",
         ),
+        (lambda: ours.LinearExplainer(Ridge().fit(X, Y), shap.maskers.Impute(X)), "maskers.Impute"),
+        (lambda: ours.Explainer(FOREST.predict, shap.maskers.Impute(X)), "maskers.Impute"),
         (lambda: ours.KernelExplainer(FOREST.predict, X[:9], link="probit"), "probit"),
         (lambda: ours.KernelExplainer(FOREST.predict, X[:9]).shap_values(X[:2, :3]), "3 columns"),
         (lambda: ours.KernelExplainer(FOREST.predict, object()), "table"),
+        (lambda: ours.KernelExplainer(product, X[:9]).shap_values(X[20:21], nsamples="many"), "'many' is no"),
+        (lambda: ours.PermutationExplainer(product, X[:9])(X[20:21], max_evals=0), "0 is no number"),
+        (lambda: ours.TreeExplainer(CATEGORIES).shap_values(pool_of_categories()), "a Pool gives no"),
         (lambda: ours.ExactExplainer(FOREST.predict, X[:9])(X[:2], interactions=2), "interactions"),
         (lambda: ours.TreeExplainer(BOOSTED).shap_values(with_categories()), "codes in the place"),
     ],
@@ -312,6 +368,16 @@ def with_categories():
 def test_misuse(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_few_coalitions_of_many_columns():
+    """One coalition of 40 columns was refused in the name of max_calls, which shap does not have."""
+    x = RNG.normal(size=(20, 40))
+    explainer = ours.KernelExplainer(lambda table: np.tanh(table).prod(axis=1) + table[:, 0], x[:9])
+    explanation = explainer(x[9:10], nsamples=1)
+    total = explanation.values.sum(axis=1) + explanation.base_values
+    np.testing.assert_allclose(total, explainer.model(x[9:10]), atol=1e-12)
+    assert explanation.error_std is None or np.isfinite(explanation.error_std).all()
 
 
 def test_unknown_keywords_are_refused():
@@ -415,6 +481,7 @@ import limes.compat.shap
 limes.compat.shap.install()
 limes.compat.shap.install()
 import shap
+from shap.utils._legacy import DenseData
 import shap.plots
 from shap import TreeExplainer
 from shap.maskers import Independent
@@ -425,6 +492,7 @@ assert shap.plots.beeswarm.__module__.startswith("shap.plots")
 
 TOO_LATE = """
 import shap
+from shap.utils._legacy import DenseData
 import limes.compat.shap
 try:
     limes.compat.shap.install()

@@ -764,6 +764,59 @@ def test_facts_that_are_ranges_may_keep_an_order_at_other_values():
     assert not certificate.proved
 
 
+def test_an_order_of_whole_numbers_leaves_nothing_open():
+    """A row that broke an order stopped the search, though no other row had its listed values."""
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame({"all": rng.integers(0, 6, 120), "others": rng.integers(0, 4, 120)})
+    table["some"] = np.minimum(table["all"], rng.integers(0, 6, 120))
+    score = table["all"] - 2.0 * table["others"] + 0.6 * table["some"] + rng.normal(0, 0.5, 120)
+    model = LogisticRegression().fit(table, np.digitize(score, np.quantile(score, [0.4, 0.75])))
+    domain = limes.Domain.fit(table)
+    assert "some <= all" in str(domain)
+    grid = pd.DataFrame([*product(range(6), range(4), range(6))], columns=[*table])
+    grid = grid[grid["some"] <= grid["all"]]
+    answers = model.predict(grid)
+    explainer = limes.SparseExplainer(
+        model, domain=domain, objective="certain", threshold="class", time_limit=60.0, fresh=20
+    )
+    for i in range(12):
+        row = table.iloc[[i]]
+        result = explainer(row, progress=False)
+        same = {name: grid[name] == row[name].iloc[0] for name in table}
+        others = answers != model.predict(row)[0]
+
+        def is_sufficient(names, same=same, others=others):
+            return not (others & np.logical_and.reduce([same[name] for name in names] or [True])).any()
+
+        sizes = (s for s in range(4) if any(map(is_sufficient, combinations(table, s))))
+        assert is_sufficient(result.certificate.columns)
+        assert result.certificate.smallest
+        assert len(result.certificate.columns) == next(sizes)
+
+
+def test_a_search_that_ended_before_its_time_advises_no_more_of_it():
+    """Whatever it could not decide, the warning said that ten seconds were too few."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"all": rng.random(200).round(3)})
+    table["some"] = (table["all"] * rng.random(200)).round(3)
+    table["other"] = rng.random(200).round(3)
+    score = table["all"] * 2 - table["some"] + 0.5 * table["other"]
+    model = LogisticRegression(C=100).fit(table, np.digitize(score, [0.6, 1.2]))
+    explainer = limes.SparseExplainer(
+        model,
+        domain=limes.Domain.fit(table, orders=[("some", "all")]),
+        objective="certain",
+        threshold="class",
+        time_limit=600.0,
+        fresh=20,
+    )
+    results = [explainer(table.iloc[[i]], progress=False) for i in range(12)]
+    texts = [text for result in results for text in result.warnings]
+    undecided = [text for text in texts if "was not" in text]
+    assert undecided
+    assert all("more time would not help" in text and "raise" not in text for text in undecided)
+
+
 def test_no_margin_is_advised_that_has_no_bounds_either():
     x = np.random.default_rng(0).normal(size=(80, 3))
     model = make_pipeline(PolynomialFeatures(2), LogisticRegression()).fit(x, x[:, 0] * x[:, 1] > 0)

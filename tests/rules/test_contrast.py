@@ -426,6 +426,27 @@ def test_a_chance_near_the_border_of_two_classes_shows_its_side(change, output):
     assert 50.0 not in (before, after)
 
 
+@pytest.mark.parametrize("to", [None, "b", "c"])
+def test_a_contrast_to_another_class_of_three_needs_no_output(to):
+    """It asked for an output, of which a contrast to a class makes no use."""
+    rng = np.random.default_rng(0)
+    x = table(rng, "linear")
+    model = LogisticRegression().fit(
+        x, np.array(["a", "b", "c"])[np.digitize(x[:, 0] - x[:, 1], [-0.5, 0.5])]
+    )
+    row = x[model.predict(x) == "a"][:1]
+    contrast = limes.SparseExplainer(model, literals=limes.Literals.fit(x)).contrast(row, to=to)
+    grid = np.array([*product(range(4), repeat=5)], dtype=float)
+    answers = model.predict(grid)
+    reached = answers != "a" if to is None else answers == to
+    assert contrast.proved
+    assert len(contrast.changes) == (grid[reached] != row).sum(axis=1).min()
+    assert (contrast.label, contrast.output) == ("a", "a")
+    assert contrast.new_label in "bc" if to is None else contrast.new_label == to
+    with pytest.raises(InputError, match="choose it by output="):
+        limes.SparseExplainer(model, literals=limes.Literals.fit(x)).contrast(row, above=0.5)
+
+
 def test_a_contrast_has_no_border_where_the_classes_have_none():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(60, 3))

@@ -4,9 +4,11 @@ import sys
 
 import narwhals as nw
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression
 
 import limes
 from limes.exceptions import InputError, LimesError
@@ -117,3 +119,17 @@ def test_explanations_without_contributions():
         e.to_frame(of="contributions")
     with pytest.raises(InputError, match="of='all'"):
         e.to_frame(of="all")
+
+
+@pytest.mark.parametrize("first", [2**63 - 3, 2**63, -(2**63) - 1])
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_names_of_rows_beyond_64_bits_are_texts(first, backend):
+    """Hashes of 64 bits without a sign, as keys often are, were an OverflowError."""
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=["a", "b"])
+    model = LinearRegression().fit(table, table["a"])
+    rows = table[:3].set_axis([first, first + 1, first + 2])
+    explanation = limes.TabularExplainer(model, table)(rows, progress=False)
+    is_number = first == 2**63 - 3
+    for kind in (backend, "pairs"):
+        ids = list(dict.fromkeys(nw.from_native(explanation.to_frame(kind), eager_only=True)["id"].to_list()))
+        assert ids == [name if is_number else str(name) for name in rows.index]

@@ -110,10 +110,20 @@ class ValueSearch:
         # columns whose ranges are not resolved: no bound holds for them
         self._open = np.array([not is_whole for _, is_whole in listed])
         self._open_facts = np.array([not is_whole for _, is_whole in facts])
-        ordered = {j for pair in of_row.domain.orders for j in pair}
-        self._ordered = np.isin(np.arange(of_row.size), [*ordered])
-        # kept columns whose fact is a range have other values, too
-        self._ordered_facts = self._ordered & np.array([not values.is_one for values in of_row.facts])
+        ordered = np.isin(np.arange(of_row.size), [j for pair in of_row.domain.orders for j in pair])
+        # columns in an order of which a listed value stands for others, too, free and as facts
+        stand = (
+            [not self._lists_all(j, its[j]) for j in range(of_row.size)]
+            for its in (of_row.free, of_row.facts)
+        )
+        self._ordered, self._ordered_facts = (ordered & np.array(its, dtype=np.bool_) for its in stand)
+
+    def _lists_all(self, j: int, values: Values) -> bool:
+        """Whether every value of column j is listed."""
+        if values.levels is not None or not values.has_numbers or values.is_one:
+            return True
+        is_counted = values.whole and values.high - values.low < MOST_WHOLE
+        return is_counted and self._textures[j].between is not None
 
     def _listed(self, j: int, values: Values) -> tuple[Floats, bool]:
         """Return values of column j between which answers are extreme, and whether they are for certain."""

@@ -129,6 +129,11 @@ class ContrastRequest:
         if self.to is not None and not (self.below is None and self.above is None):
             raise InputError("pass to=, a class, or below= or above=, a number: a contrast has one goal")
 
+    @property
+    def is_of_classes(self) -> bool:
+        """Whether a class is to be reached, or left, and no threshold."""
+        return self.below is None and self.above is None
+
     def check_reach(self, is_probability: Callable[[], bool]) -> None:
         """Refuse a threshold that no probability crosses."""
         for name in ("below", "above"):

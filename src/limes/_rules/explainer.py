@@ -652,7 +652,7 @@ class SparseExplainer(Described):
     @one_blas_thread()
     def _contrasts(self, X: Any, count: int, request: ContrastRequest) -> tuple[Contrast, ...]:
         (row,) = self._one_row(X)
-        if self._by_class:
+        if self._by_class or (request.is_of_classes and self._output.is_of_several_classes):
             return SparseExplainer._contrasts(self._of_class(row[None, :]), X, count, request)
         model = self._current(row[None, :])
         request.check_reach(lambda: self._answers_probabilities(row[None, :]))

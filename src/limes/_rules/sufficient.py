@@ -34,6 +34,8 @@ from limes.models._calling.outputs import THRESHOLDS, Output
 _TABLES = 8
 # Seconds a row, unless the user says another number
 TIME_LIMIT = 10.0
+# What a search says that ended before its time
+_BY_BOUNDS = "by bounds of the model over ranges of its columns, and more time would not help"
 
 
 @dataclass(frozen=True)
@@ -338,14 +340,17 @@ class Question:
         return float(((x == row[columns]) | (np.isnan(x) & np.isnan(row[columns]))).all(axis=1).mean())
 
     def _warnings(self, result: SufficientFacts, is_minimal: bool) -> list[RowWarning]:
+        # a search that ends before its time would decide no more with more of it
+        is_late = result.seconds >= self._time_limit
+        within = f"in {self._time_limit:g} seconds: raise time_limit" if is_late else _BY_BOUNDS
         if not result.proved:
             name = "not sufficient, counterexample" if result.counterexamples else "not sufficient, open"
-            return [RowWarning.of("rule", name, limit=self._time_limit)]
+            return [RowWarning.of("rule", name, within=within)]
         if not (result.smallest or is_minimal):
-            return [RowWarning.of("rule", "not minimal", limit=self._time_limit)]
+            return [RowWarning.of("rule", "not minimal", within=within)]
         if not result.smallest:
             size, least = len(result.units), result.fewest
-            return [RowWarning.of("rule", "not smallest", size=size, least=least, limit=self._time_limit)]
+            return [RowWarning.of("rule", "not smallest", size=size, least=least, within=within)]
         return []
 
 

@@ -67,6 +67,11 @@ def frame_of_attribution(reading: Contributions | Coefficients, backend: Any) ->
     return _long_frame(reading.explanation, backend, columns)
 
 
+def _are_whole(ids: Sequence[Any]) -> bool:
+    """Whether all names of rows are whole numbers of 64 bits; others are texts, as larger ones are."""
+    return all(type(label) is int and -(2**63) <= label < 2**63 for label in ids)
+
+
 def _frame_of_pairs(explanation: Explanation, backend: Any) -> Any:
     """A line a row, feature, other feature and output."""
     nw, account = _frames(backend), explanation.contributions
@@ -74,7 +79,7 @@ def _frame_of_pairs(explanation: Explanation, backend: Any) -> Any:
     values, errors = (each if several else each[..., None] for each in (account.pairs, account.pair_errors))
     shape = values.shape
     rows, features, others, outputs = (axis.reshape(-1) for axis in np.indices(shape))
-    whole = all(type(label) is int for label in explanation.ids)
+    whole = _are_whole(explanation.ids)
     ids = [label if whole else _encodable(str(label)) for label in explanation.ids]
     columns = {
         "row": (nw.Int64(), rows),
@@ -108,7 +113,7 @@ def _frame_of_facts(explanation: Explanation, backend: Any) -> Any:
             text = None if value is None else _encodable(str(value))
             line = (row, label, name, fact, text, explanation.output_names[0], prediction)
             lines.append((*line, without.get(name, np.nan), its.proved))
-    whole = all(type(label) is int for label in ids)
+    whole = _are_whole(ids)
     if not whole:
         lines = [(row, _encodable(str(label)), *rest) for row, label, *rest in lines]
     schema = {
@@ -135,7 +140,7 @@ def _long_frame(explanation: Explanation, backend: Any, arrays: Mapping[str, Flo
     lines = np.arange(n * d * k)
     rows, features, outputs = lines // (d * k), lines // k % d, lines % k
     ids = explanation.ids
-    whole = all(type(label) is int for label in ids)
+    whole = _are_whole(ids)
     names = ids if whole else [_encodable(str(label)) for label in ids]
     cells, texts = explanation.data.ravel().tolist(), list[str | None]()
     if explanation.data.dtype.kind == "f":  # no missing ones, nor other than plain letters

@@ -199,6 +199,22 @@ def test_a_new_category_loses_no_row_and_a_bad_cell_loses_its_row():
         limes.TabularExplainer(pipeline(Ridge()), TABLE)(rows, progress=False)
 
 
+@pytest.mark.parametrize("cell", [pd.NA, {"a": 1}, {1}, ([1],)])
+@pytest.mark.parametrize("column", ["race", "sex"])
+def test_odd_cells_among_new_categories_name_their_row(column, cell):
+    """pandas' NA and cells without a hash ended the search for new categories with a TypeError."""
+    table = TABLE.assign(race=pd.Categorical(TABLE.race))
+    explainer = limes.TabularExplainer(pipeline(Ridge()), table, errors="row")
+    rows = ROWS.astype({"race": object, "sex": object})
+    rows.at[2, column] = cell
+    rows.at[1, "race"] = TABLE.race[0]
+    result = explainer(rows, progress=False)
+    assert result.ids == (0, 1, 3)
+    ((row, error),) = result.errors
+    assert row == 2
+    assert f"column {column!r}: {cell!r} is " in error
+
+
 def test_a_model_that_is_fitted_again_is_read_again():
     model = pipeline(Ridge())
     explainer = limes.TabularExplainer(model, TABLE)

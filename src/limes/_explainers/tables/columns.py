@@ -40,6 +40,7 @@ ROUNDED = (
     "is a float, which may have been any of several whole numbers beyond 2**53, as the background's are: "
     "pass the whole number itself, such as in a frame of one row (X.iloc[[i]], not X.iloc[i])"
 )
+NO_CELL = "is no single value: pass a number, a text or another value of the background's kind"
 NEWLY_MISSING = (
     "is missing, but the background has no missing values in this column: impute it, or add rows with "
     "missing values to the background"
@@ -130,7 +131,9 @@ class TableColumn:
         """Categories that are no levels: those that the column's dtype lists, or any of the levels' kind."""
         if not self.categorical or not self.levels:
             return []
-        distinct = [its for its in dict.fromkeys(values.tolist()) if its not in self.codes]
+        # cells without a hash are refused when they are encoded, and missing ones are no categories
+        cells = dict.fromkeys(filter(_has_hash, values.tolist()))
+        distinct = [its for its in cells if not is_missing(its) and its not in self.codes]
         if self._listed is not None:
             return [its for its in distinct if its in self._listed]
         if any(isinstance(level, str) for level in self.levels):
@@ -339,8 +342,10 @@ def _looked_up(column: TableColumn, values: Objects, where: str) -> Floats:
     cells = values.tolist()
     try:
         distinct = dict.fromkeys(cells)
-    except TypeError as error:
-        raise unreadable(f"column {column.name!r}", "object with lists in its cells") from error
+    except TypeError:
+        bad = np.array([not _has_hash(value) for value in cells])
+        _refuse(column, values, where=where, bad=bad, why=NO_CELL)
+        raise
     codes = {value: _code(column, value) for value in distinct}
     wrong = [value for value, code in codes.items() if code is None]
     if wrong:
@@ -359,6 +364,14 @@ def _code(column: TableColumn, value: Any) -> float | None:
         return float(value) if isinstance(value, NUMBERS) else None
     except OverflowError:
         return math.inf if value > 0 else -math.inf
+
+
+def _has_hash(cell: Any) -> bool:
+    try:
+        hash(cell)
+    except TypeError:
+        return False
+    return True
 
 
 def _is_rounded(column: TableColumn, value: Any) -> bool:

@@ -27,7 +27,6 @@ from limes._explainers.tables.fits import exact_account
 from limes._explainers.tables.table import FrameConverter, Table
 from limes._shapley.points import contributions_of_form
 from limes._threads import in_this_thread, one_blas_thread
-from limes.exceptions import InputError
 
 if TYPE_CHECKING:
     from limes._explainers.tables.model import TabularModel
@@ -248,12 +247,10 @@ class CompiledExplainer:
             return error
 
     def _encoded(self, rows: Any) -> Floats | None:
-        x = self._read(rows)
-        if x is not None:
-            return x
         try:
-            return self._table.ungrouped.encode(rows)
-        except InputError:  # the model may take it
+            x = self._read(rows)
+            return self._table.ungrouped.encode(rows) if x is None else x
+        except Exception:  # noqa: BLE001 - of this request alone: the explainer raises it, or takes the row
             return None
 
     def _exact(self, plain: Floats) -> PlainContributions | None:

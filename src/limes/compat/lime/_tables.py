@@ -19,7 +19,7 @@ from limes.compat.lime._engines import SCORED_ROWS, Call, DataAdapter, LimesFit
 from limes.compat.lime._leniency import category_columns, column_names
 from limes.compat.lime.discretize import BaseDiscretizer, make_discretizer
 from limes.compat.lime.exceptions import warn_or_raise
-from limes.compat.lime.explanation import DomainMapper, Pairs, renamed
+from limes.compat.lime.explanation import DomainMapper, Pairs, refuse_list_options, renamed
 from limes.designs import BinStatistics
 from limes.designs._marginals import split_level
 from limes.designs._product import FeatureTable
@@ -67,8 +67,9 @@ class TableDomainMapper(DomainMapper):
         self.feature_indexes = feature_indexes
         self.all_categorical = len(categorical_features) == np.size(scaled_row)  # of lime's, for its users
 
-    def map_exp_ids(self, exp: Pairs, **kwargs: Any) -> list[tuple[Any, float]]:  # noqa: ARG002 - lime's signature
+    def map_exp_ids(self, exp: Pairs, **kwargs: Any) -> list[tuple[Any, float]]:
         """Replace positions by what holds at the row."""
+        refuse_list_options(kwargs)
         names = self.discretized_feature_names or self.exp_feature_names
         return [(names[j], value) for j, value in exp]
 

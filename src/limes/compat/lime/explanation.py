@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limes._checks import unknown_option
 from limes._explanation.attribution import changed
 from limes._explanation.explanation import from_fields
 from limes._explanation.wording import CONFIDENCE
@@ -29,6 +30,12 @@ _PER_DEVIATION = (
 )
 
 __all__ = ["DomainMapper", "Explanation", "Pairs", "PerLabel", "UnknownLabelError", "id_generator"]
+
+
+def refuse_list_options(unknown: Mapping[str, Any], *options: str) -> None:
+    """Raise for options of ``as_list`` and of the figure of it that their mapper does not have."""
+    if unknown:
+        raise unknown_option("as_list", next(iter(unknown)), ["label", *options])
 
 
 class DomainMapper:
@@ -275,6 +282,8 @@ class Explanation:
         ------
         UnknownLabelError
             A label that was not explained; it is a KeyError and a LimeError.
+        UnknownOptionError
+            An option that features of this kind do not have.
         """
         pairs = self.local_exp[self._explained(label)]
         return [(name, float(value)) for name, value in self.domain_mapper.map_exp_ids(pairs, **kwargs)]

@@ -32,7 +32,7 @@ from limes.compat.lime._engines import (
 )
 from limes.compat.lime._leniency import batch_size_of, kernel_width_of
 from limes.compat.lime.exceptions import warn_or_raise
-from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs
+from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs, refuse_list_options
 from limes.compat.lime.lime_base import PerturbedRows
 from limes.compat.lime.wrappers.scikit_image import SegmentationAlgorithm
 from limes.designs._exchangeable import BANDWIDTH
@@ -140,8 +140,9 @@ __all__ = [
 class SegmentMapper(DomainMapper):
     """Names of segments."""
 
-    def map_exp_ids(self, exp: Pairs, **kwargs: Any) -> list[tuple[Any, float]]:  # noqa: ARG002 - lime's signature
+    def map_exp_ids(self, exp: Pairs, **kwargs: Any) -> list[tuple[Any, float]]:
         """Replace numbers of segments by names."""
+        refuse_list_options(kwargs)
         return [(f"superpixel {segment}", value) for segment, value in exp]
 
 

@@ -27,7 +27,7 @@ from limes.compat.lime._engines import (
     perturbed_rows,
 )
 from limes.compat.lime._leniency import kernel_width_of
-from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs
+from limes.compat.lime.explanation import DomainMapper, Explanation, Pairs, refuse_list_options
 from limes.compat.lime.lime_base import PerturbedRows
 from limes.exceptions import InputError
 from limes.models._documents import Document, TextModel
@@ -316,8 +316,9 @@ class TextDomainMapper(DomainMapper):
     def __init__(self, indexed_string: IndexedText) -> None:
         self.indexed_string = indexed_string
 
-    def map_exp_ids(self, exp: Pairs, positions: bool = False, **kwargs: Any) -> list[tuple[Any, float]]:  # noqa: ARG002 - lime's signature
+    def map_exp_ids(self, exp: Pairs, positions: bool = False, **kwargs: Any) -> list[tuple[Any, float]]:
         """Replace numbers by words, or with ``positions`` by words and where they stand: bad_3-6-12."""
+        refuse_list_options(kwargs, "positions")
         return [(self._name(j, positions), value) for j, value in exp]
 
     def on_page(self, explanation: LimesExplanation, *, text: Any = True, **kwargs: Any) -> LimesExplanation:  # noqa: ARG002 - colours always fade

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Floats, Ints
 from limes._explanation.attribution import Contributions
 from limes.compat.shap.explanation import explanation_class, has_shap, shap_module
 from limes.exceptions import InputError
@@ -20,6 +20,10 @@ from limes.models.forms._trees import Forest
 
 # Columns up to which functions are asked about all coalitions, as shap's own "auto" does
 EXACT_COLUMNS = 10
+# Rows up to which weights of a summary are looked for as counts, and how many totals are tried together
+_MOST_COUNTED, _COUNTED_TOGETHER = 100_000, 1_000
+# Rounding of a weight that is a count over a total
+_ROUNDED = 1e-14
 
 
 class Background(NamedTuple):
@@ -30,15 +34,30 @@ class Background(NamedTuple):
 
     @property
     def repeated(self) -> Any:
-        """The rows as a background of two or more, each as often as its weight says, to a part in 10,000."""
+        """The rows as a background of two or more, each as often as its weight says.
+
+        Weights that are counts of up to 100,000 rows, as those of ``shap.kmeans``, are met exactly, others to
+        a part in 100,000.
+        """
         positions = np.arange(len(self.rows))
         if self.weights is not None:
-            positions = np.repeat(positions, np.maximum(1, np.rint(10_000 * self.weights).astype(np.int64)))
+            positions = np.repeat(positions, _counts(self.weights))
         if len(positions) == 1:
             positions = np.zeros(2, dtype=np.int64)
         elif self.weights is None:
             return self.rows
         return self.rows.iloc[positions] if hasattr(self.rows, "iloc") else self.rows[positions]
+
+
+def _counts(weights: Floats) -> Ints:
+    """The fewest rows of each kind whose shares are ``weights``."""
+    for first in range(1, _MOST_COUNTED, _COUNTED_TOGETHER):
+        totals = np.arange(first, first + _COUNTED_TOGETHER)[:, None]
+        counts = totals * weights
+        alike = (np.abs(counts - np.rint(counts)) <= _ROUNDED * totals).all(axis=1)
+        if alike.any():
+            return np.asarray(np.rint(counts[np.argmax(alike)]), dtype=np.int64)
+    return np.asarray(np.maximum(1, np.rint(_MOST_COUNTED * weights)), dtype=np.int64)
 
 
 class Account(NamedTuple):
@@ -62,6 +81,12 @@ def background_of(data: Any) -> Background:
     """A background in any of the forms that shap takes: a table, a masker of one, or k-means of one."""
     if data is None:
         raise InputError("masker cannot be None: pass background rows, such as a sample of the training data")
+    if type(data).__name__ == "Impute":
+        raise InputError(
+            "maskers.Impute is not explained here, as feature_perturbation='correlation_dependent' is not: "
+            "pass maskers.Independent, or use a TabularExplainer with groups of columns that depend on each "
+            "other"
+        )
     if hasattr(data, "weights") and hasattr(data, "data"):  # of shap.kmeans
         weights = np.asarray(data.weights, dtype=np.float64)
         alike = np.ptp(weights) <= 1e-12 * weights.max()
@@ -91,6 +116,10 @@ class ExplainedRows(NamedTuple):
     @classmethod
     def of(cls, X: Any) -> ExplainedRows:
         if hasattr(X, "get_features") and hasattr(X, "get_cat_feature_indices"):  # CatBoost's Pool
+            if X.get_cat_feature_indices() or X.get_text_feature_indices():
+                raise InputError(
+                    "a Pool gives no categories and no texts back: pass the table it was made of"
+                )
             X = np.asarray(X.get_features())
         if type(X).__name__ == "DMatrix":
             X = _rows_of_dmatrix(X)
@@ -175,15 +204,19 @@ class Explainer:
         **_options: Any,
     ) -> Any:
         if cls is not Explainer:
+            masker = _options.pop("data", masker)
+            if cls.__module__ == _OF_FUNCTIONS and _has_groups(masker):
+                return getattr(_peer(), cls.__name__)(model, masker, *_arguments, **_options)
             return object.__new__(cls)
         if len(_arguments) > 1:  # link, algorithm
             algorithm = _arguments[1]
-        if _is_for_others(model, masker, algorithm):
+        is_for_others = _is_for_others(model, masker, algorithm)
+        module, name = ("", "") if is_for_others else _choice(model, masker, algorithm)
+        if is_for_others or (module == _OF_FUNCTIONS and _has_groups(masker)):
             options = {"algorithm": algorithm} if len(_arguments) < 2 else {}
             return _peer().Explainer(model, masker, *_arguments, **options, **_options)
-        module, name = _choice(model, masker, algorithm)
         # it is a subclass of this one
-        return object.__new__(getattr(import_module(f"limes.compat.shap.{module}"), name))
+        return object.__new__(getattr(import_module(module), name))
 
     def _account(self, rows: ExplainedRows, **options: Any) -> Account:
         raise NotImplementedError
@@ -213,12 +246,13 @@ class Explainer:
         )
 
 
+_OF_FUNCTIONS = "limes.compat.shap.functions"
 _KINDS = {
-    "tree": ("trees", "TreeExplainer"),
-    "linear": ("linear", "LinearExplainer"),
-    "exact": ("functions", "ExactExplainer"),
-    "permutation": ("functions", "PermutationExplainer"),
-    "kernel": ("functions", "KernelExplainer"),
+    "tree": ("limes.compat.shap.trees", "TreeExplainer"),
+    "linear": ("limes.compat.shap.linear", "LinearExplainer"),
+    "exact": (_OF_FUNCTIONS, "ExactExplainer"),
+    "permutation": (_OF_FUNCTIONS, "PermutationExplainer"),
+    "kernel": (_OF_FUNCTIONS, "KernelExplainer"),
 }
 
 
@@ -238,13 +272,25 @@ def _is_for_others(model: Any, masker: Any, algorithm: Any) -> bool:
     )
 
 
+def _has_groups(masker: Any) -> bool:
+    """Whether a masker or a summary of shap's has groups of features, as ``shap.maskers.Partition`` has."""
+    if not any(kind.__module__.startswith("shap.") for kind in type(masker).__mro__):
+        return False
+    groups = getattr(masker, "groups", None)
+    return (
+        getattr(masker, "clustering", None) is not None
+        or getattr(masker, "partition", None) is not None
+        or (groups is not None and any(len(group) > 1 for group in groups))
+    )
+
+
 def _peer() -> Any:
     """Return shap itself; an InputError without it."""
     peer = shap_module()
     if peer is None:
         raise InputError(
-            "this algorithm, and maskers of texts and images, are shap's own: pip install shap, or use "
-            "limes.TextExplainer and limes.ImageExplainer"
+            "this algorithm, and maskers of groups, texts and images, are shap's own: pip install shap, or "
+            "use limes.TextExplainer and limes.ImageExplainer"
         )
     return peer
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import comb
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -126,8 +127,7 @@ class FunctionExplainer(Explainer):
     def _of_row(self, table: Any, i: int, answer: Floats, evals: Any) -> tuple[Floats, Floats]:
         """Contributions (d, ...) at one row, and their standard errors."""
         varying = np.flatnonzero(self._differ(table, i))
-        chosen = evals if evals not in (None, "auto") else self._evals
-        sets = self._sets + 2 * table.shape[1] if chosen in (None, "auto") else int(chosen)
+        sets = self._most_sets(table.shape[1], evals)
         if 2.0**varying.size <= max(sets, _ALWAYS):
             values = np.zeros((table.shape[1], *self._outputs))
             values[varying] = self._enumerated(table, i, varying)
@@ -139,6 +139,18 @@ class FunctionExplainer(Explainer):
                 f"and {varying.size} do: explain the margin itself, or pass more samples"
             )
         return self._sampled(table, i, answer, sets)
+
+    def _most_sets(self, columns: int, evals: Any) -> int:
+        """Return how many coalitions a row may cost."""
+        chosen = self._evals if evals in (None, "auto") else evals
+        if chosen in (None, "auto"):
+            return self._sets + 2 * columns
+        most = float(chosen) if isinstance(chosen, Real) else np.nan
+        if not 1 <= most < np.inf:
+            raise InputError(
+                f"{chosen!r} is no number of coalitions: pass a whole number of 1 or more, or 'auto'"
+            )
+        return int(most)
 
     def _differ(self, table: Any, i: int) -> Bools:
         if hasattr(self.data, "iloc"):
@@ -206,7 +218,7 @@ class FunctionExplainer(Explainer):
             law="joint",
             bandwidth=np.inf,
             contributions=True,
-            max_calls=_ANSWERS_A_SET * sets,
+            max_calls=max(_ANSWERS_A_SET * sets, 2 * self.data.shape[1]),
             rng=self._seed,
         )
 

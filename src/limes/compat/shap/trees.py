@@ -103,6 +103,13 @@ class TreeExplainer(Explainer):
                 FutureWarning,
                 stacklevel=2,
             )
+        if feature_perturbation == "tree_path_dependent" and data is not None:
+            warnings.warn(
+                "data= is ignored with feature_perturbation='tree_path_dependent': the trees' own counts of "
+                "training rows are used, where shap counts the rows of data again",
+                UserWarning,
+                stacklevel=2,
+            )
         self.by_covers = data is None or feature_perturbation == "tree_path_dependent"
         self.feature_perturbation = "tree_path_dependent" if self.by_covers else "interventional"
         self.model, self.masker, self.link, self.model_output = model, data, link, model_output

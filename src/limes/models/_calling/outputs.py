@@ -241,6 +241,11 @@ class Output:
     columns: int | list[int] | None  # all of them, one (which drops the axis), or several
     labels: tuple[str, ...] | None
 
+    @property
+    def is_of_several_classes(self) -> bool:
+        """Whether each of three classes or more has an answer, as none was chosen."""
+        return self.columns is None and self.labels is not None and len(self.labels) > 2
+
     def pick(self, predictions: Floats) -> Floats:
         return predictions if self.columns is None else predictions[:, self.columns]
 
