@@ -13,8 +13,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from compat.test_shap_scripts import enumerated
 from limes.compat import shap as ours
@@ -96,6 +99,29 @@ def test_no_column_is_left_out_by_a_penalty():
     np.testing.assert_allclose(explainer.shap_values(x[10:12]), expected, atol=1e-12)
     theirs = quietly(lambda: shap.KernelExplainer(f, x[:10]).shap_values(x[10:12], silent=True))
     assert np.abs(theirs - expected).max() > 1e-3
+
+
+def test_trees_behind_an_encoder_of_named_columns():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"a": rng.normal(size=120), "kind": rng.choice([*"xyz"], 120)})
+    encoder = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
+    model = make_pipeline(encoder, RandomForestRegressor(5, random_state=0))
+    model.fit(rows, rows.a * (rows.kind == "x"))
+    few, background = rows[:3], rows[50:90]
+    answers = model.predict(few)
+    by_covers = ours.TreeExplainer(model)
+    sums = by_covers.shap_values(few).sum(axis=1) + by_covers.expected_value
+    np.testing.assert_allclose(sums, answers, atol=1e-12)
+    for row, values in zip(
+        few.itertuples(index=False), ours.TreeExplainer(model, background)(few).values, strict=True
+    ):
+
+        def mean_with(kept, row=row):
+            return model.predict(background.assign(**{name: getattr(row, name) for name in kept})).mean()
+
+        alone, rest = mean_with(["a"]) - mean_with([]), mean_with(["a", "kind"]) - mean_with(["kind"])
+        total = mean_with(["a", "kind"]) - mean_with([])
+        np.testing.assert_allclose(values, [(alone + rest) / 2, total - (alone + rest) / 2], atol=1e-12)
 
 
 def test_trees_of_catboost_that_are_not_symmetric_add_up():

@@ -196,6 +196,16 @@ def test_a_model_that_counts_the_ignored_words_is_asked():
         explainer(text)
 
 
+def test_a_mapping_may_name_phrases_beside_words():
+    def model(texts):
+        return np.array([("not good" in t) + 0.5 * ("very" in t) for t in texts], dtype=np.float64)
+
+    group = {"doubt": ["Not good", "very"], "praise": ["good"]}
+    explanation = TextExplainer(model, group=group)("this is not good, very bad and good")
+    assert explanation.feature_names == ("this", "is", "doubt", "bad", "and", "praise")
+    np.testing.assert_allclose(explanation.contributions.values[0], [0, 0, 1.5, 0, 0, 0], atol=1e-9)
+
+
 def test_an_ignored_word_may_be_in_a_phrase():
     explanation = TextExplainer(count, group=["not good"], ignore=["not"])("not good, not bad")
     assert explanation.feature_names == ("not good", "bad")

@@ -83,8 +83,9 @@ class TextExplainer(MaskedExplainer[Document]):
         of Hugging Face, whose offsets are used.
     group
         Words that are kept or removed together as one feature: a callable word -> name of its group, or None
-        for a word by itself (a lemmatizer, say); a mapping of names to words, {"stop words": ["the", "of"]},
-        whatever their case; or a list of phrases, ["not good"], whose words are taken together.
+        for a word by itself (a lemmatizer, say); a mapping of names to words and phrases,
+        {"stop words": ["the", "of", "as well as"]}, whatever their case; or a list of phrases, ["not good"],
+        whose words are taken together.
     ignore
         Words that always stay in the text and are no features, as stop words often are: a list, whatever
         their case, or a callable word -> bool. Their effect is part of the intercept. A model is read where
@@ -624,12 +625,17 @@ class Grouping:
             return cls(ignored=ignored)
         if isinstance(group, Mapping):
             names = _names_of_words(group)
-            return cls(lambda piece: names.get(piece.casefold()), ignored=ignored)
+            several = {_keys(each): name for each, name in names.items() if len(_keys(each)) > 1}
+            longest_first = tuple(sorted(several, key=len, reverse=True))
+            return cls(
+                lambda piece: names.get(piece.casefold(), several.get(_keys(piece))), longest_first, ignored
+            )
         if callable(group):
             return cls(group, ignored=ignored)
         if isinstance(group, list | tuple) and group and all(isinstance(phrase, str) for phrase in group):
             phrases = tuple(sorted(filter(None, map(_keys, group)), key=len, reverse=True))
-            return cls(phrases=phrases, ignored=ignored)
+            words_of = {phrase: " ".join(phrase) for phrase in phrases}
+            return cls(lambda piece: words_of.get(_keys(piece)), phrases, ignored)
         raise InputError(
             f"group={group!r} must be a callable word -> name of its group or None, a mapping of names to "
             'lists of words, or a list of phrases such as ["not good"]'
@@ -658,9 +664,6 @@ class Grouping:
         return merged
 
     def name(self, piece: str) -> str | None:
-        if self.phrases:
-            words = _keys(piece)
-            return " ".join(words) if words in self.phrases else None
         name = None if self.name_of is None else self.name_of(piece)
         if name is None or (isinstance(name, str) and name):
             return name

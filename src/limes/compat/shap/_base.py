@@ -14,6 +14,7 @@ from limes._explanation.attribution import Contributions
 from limes.compat.shap.explanation import explanation_class, has_shap, shap_module
 from limes.exceptions import InputError
 from limes.models._calling.outputs import prediction_method, resolve
+from limes.models._identity import qualified_name
 from limes.models._reading import CannotRead, read_output
 from limes.models.forms._base import Combination, Form, Linear
 from limes.models.forms._trees import Forest
@@ -337,8 +338,10 @@ _OF_TREES = ("XGB", "LGBM", "CatBoost", "Booster")
 
 
 def is_of_trees(model: Any) -> bool:
-    """Whether a model is a sum of trees."""
+    """Whether a model is a sum of trees, or one behind steps that are read beside a table."""
     form = raw_form(model)
+    if form is None and qualified_name(type(model)) == "sklearn.Pipeline":
+        return is_of_trees(model.steps[-1][1])
     if form is None:
         return type(model).__name__.startswith(_OF_TREES) and hasattr(model, "predict")
     parts = form.parts if isinstance(form, Combination) else [form]
