@@ -280,3 +280,13 @@ def test_plot_itself_draws_what_suits_the_explanation():
     for name, advice in (("force", "plot.waterfall()"), ("path", "plot.bandwidth()"), ("bars", "'bar'")):
         with pytest.raises(AttributeError, match=re.escape(advice)):
             getattr(one.plot, name)
+
+
+def test_a_few_far_values_do_not_stretch_the_colours():
+    rng = np.random.default_rng(0)
+    table = np.column_stack([rng.normal(size=60), np.exp(3.0 * rng.normal(size=60)), np.arange(60) % 4])
+    account = limes.TabularExplainer(lambda x: x[:, 0], table).contributions(table).plot
+    usual = np.quantile(table[:, 1], [0.05, 0.95])
+    assert drawn(account.dependence("x0", color="x1")).collections[-1].get_clim() == pytest.approx(usual)
+    # few values are told apart, whatever their shares
+    assert drawn(account.dependence("x0", color="x2")).collections[-1].get_clim() == (0.0, 3.0)

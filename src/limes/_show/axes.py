@@ -226,7 +226,12 @@ def error_bars(axes: Axes, x: Any, y: Any, **options: Any) -> None:
 
 
 def colour_bar(axes: Axes, drawn: Any, label: str, ends: tuple[str, ...] = ()) -> None:
-    bar = axes.figure.colorbar(drawn, ax=axes, pad=0.02, aspect=30)
+    extend, values = "neither", drawn.get_array()
+    if values is not None and not ends:
+        low, high = drawn.get_clim()
+        beyond = bool(np.min(values) < low), bool(np.max(values) > high)
+        extend = {(True, True): "both", (True, False): "min", (False, True): "max"}.get(beyond, extend)
+    bar = axes.figure.colorbar(drawn, ax=axes, pad=0.02, aspect=30, extend=extend, extendfrac=0.03)
     if ends:
         low, high = drawn.get_clim()
         bar.set_ticks(np.linspace(low, high, len(ends)).tolist(), labels=list(ends))
@@ -238,10 +243,12 @@ def colour_bar(axes: Axes, drawn: Any, label: str, ends: tuple[str, ...] = ()) -
 # -- dots ---------------------------------------------------------------------------------------------------
 
 _SPREAD = 0.38  # of the room of one feature, to each side of its line
+_USUAL = (0.05, 0.95)  # quantiles at which a scale of colours ends
+_FEW_SHADES = 12  # values that are told apart, whatever their shares
 _SLOTS = 80  # columns of dots that do not overlap along the axis
 
 
-def number_dots(axes: Axes, x: Floats, y: Floats, numbers: Floats, size: int, **scale: float) -> Any:
+def number_dots(axes: Axes, x: Floats, y: Floats, numbers: Floats, size: int, **scale: float | None) -> Any:
     """Draw dots in the colours of their numbers, grey where missing; return them for the colour bar."""
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
@@ -254,6 +261,18 @@ def number_dots(axes: Axes, x: Floats, y: Floats, numbers: Floats, size: int, **
     colours = ListedColormap(colormaps["viridis"](np.linspace(0.12, 0.92, 256)))
     dots: dict[str, Any] = {"c": numbers[present], "s": size, "cmap": colours, **scale}
     return axes.scatter(x[present], y[present], linewidths=0, zorder=3, **dots)
+
+
+def usual_range(values: Floats) -> tuple[float | None, float | None]:
+    """Ends of a scale of colours, which a few far values do not stretch; None where nothing stretches it.
+
+    A scale ends at the 5 % and the 95 % quantile of a column of many values.
+    """
+    present = values[np.isfinite(values)]
+    if np.unique(present).size <= _FEW_SHADES:
+        return None, None
+    low, high = np.quantile(present, _USUAL).tolist()
+    return (low, high) if low < high else (None, None)
 
 
 def frequent(cells: Objects, most: int) -> tuple[list[tuple[str, str, Bools]], Bools]:

@@ -64,6 +64,7 @@ from limes._show.axes import (
     spread_labels,
     stacked_heights,
     turn,
+    usual_range,
     width_of,
     wrapped_title,
     write_below,
@@ -839,7 +840,9 @@ def _write_categories(axes: Axes, line: int, middles: dict[str, float]) -> None:
 def _coloured_dots(axes: Axes, x: Floats, y: Floats, cells: Objects, name: str) -> None:
     """Draw dots in the colours of another column's values, and say which."""
     if not has_texts(cells):
-        dots = number_dots(axes, x, y, numbers(cells), 18)
+        values = numbers(cells)
+        low, high = usual_range(values)
+        dots = number_dots(axes, x, y, values, 18, vmin=low, vmax=high)
         if dots is not None:
             colour_bar(axes, dots, shorten(name, 40))
         return
