@@ -288,5 +288,5 @@ def test_a_few_far_values_do_not_stretch_the_colours():
     account = limes.TabularExplainer(lambda x: x[:, 0], table).contributions(table).plot
     usual = np.quantile(table[:, 1], [0.05, 0.95])
     assert drawn(account.dependence("x0", color="x1")).collections[-1].get_clim() == pytest.approx(usual)
-    # few values are told apart, whatever their shares
+    # few values all keep a colour, whatever their shares
     assert drawn(account.dependence("x0", color="x2")).collections[-1].get_clim() == (0.0, 3.0)

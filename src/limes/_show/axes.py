@@ -244,7 +244,7 @@ def colour_bar(axes: Axes, drawn: Any, label: str, ends: tuple[str, ...] = ()) -
 
 _SPREAD = 0.38  # of the room of one feature, to each side of its line
 _USUAL = (0.05, 0.95)  # quantiles at which a scale of colours ends
-_FEW_SHADES = 12  # values that are told apart, whatever their shares
+_FEW_SHADES = 12  # values that all have a separate colour, whatever their shares
 _SLOTS = 80  # columns of dots that do not overlap along the axis
 
 
