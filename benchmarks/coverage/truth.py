@@ -28,7 +28,9 @@ def of_table(case: Table) -> np.ndarray:
     levels = qmc.Sobol(case.active, rng=np.random.default_rng(1)).random_base2(_POINTS)
     x, h = np.zeros((len(levels), case.d)), np.zeros((len(levels), case.active))
     for j in range(case.active):
-        x[:, j], h[:, j] = design.coordinates[j].draw(np.clip(levels[:, j], 2.0**-54, 1 - 2.0**-53))
+        column = design.coordinates[j]
+        x[:, j] = column.draw(np.clip(levels[:, j], 2.0**-54, 1 - 2.0**-53))
+        h[:, j] = column.feature(x[:, j])
     f = case.expected(x)
     centred = h - h.mean(axis=0)
     coef = np.zeros((case.d, *f.shape[1:]))

@@ -70,8 +70,7 @@ from limes._diagnostics.finding import (
 )
 from limes._explanation.view import SURE
 from limes._explanation.wording import difference, number
-from limes.designs._bins import EdgeDistances
-from limes.designs._marginals import BinCells
+from limes.designs._marginals import BinCells, EdgeDistances
 
 # -- cancellation --------------------------------------------------------------------------------------------
 

@@ -30,8 +30,7 @@ from limes._sampling.least_squares import ENOUGH_ANSWERS, ENOUGH_CARRIERS, least
 from limes._sampling.sampled import CALLS, Sampling
 from limes._threads import Progress, in_workers
 from limes._warnings import RowWarning, by_output, sentence
-from limes.designs._bins import EdgeDistances
-from limes.designs._marginals import BinCells, Marginal, TupleCells
+from limes.designs._marginals import BinCells, EdgeDistances, Marginal, TupleCells
 from limes.exceptions import InputError, Interrupted, ModelError
 from limes.models._calling.caller import repetition_warnings
 from limes.models._calling.counts import AnswerCount

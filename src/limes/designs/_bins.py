@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from limes._arrays import Bools, Floats, Ints, Objects
-from limes.designs._marginals import BinCells, Marginal
+from limes._arrays import Bools, Floats, Objects
 from limes.exceptions import InputError
 
 BinSpec: TypeAlias = str | int | Sequence[ArrayLike | None]
@@ -209,51 +207,3 @@ def _closed(inner: Floats, least: float, largest: float) -> Floats:
     # where the last edge is the largest value nothing lies to its right
     kept = inner[:-1] if largest <= inner[-1] else inner
     return np.concatenate(([least], kept, [largest]))
-
-
-# -- edges of cells ------------------------------------------------------------------------------------------
-
-# A column is recorded on a grid if more than this share of its values occurs at least twice
-_TIED = 0.5
-
-
-@dataclass(frozen=True, eq=False)
-class EdgeDistances:
-    """Distances of rows to the next cells: learnt from the background once, for any rows."""
-
-    # (d, p) the value that a cell of a column must reach to be in the next cell: the edge itself, or, on a
-    # grid, the nearest background value on the other side. NaN where there is no next cell
-    below: Floats
-    above: Floats
-    unit: Floats  # (d,) standard deviation of each column
-
-    @classmethod
-    def learn(
-        cls, marginals: Sequence[Marginal], background: Floats, binned: Bools, unit: Floats
-    ) -> EdgeDistances:
-        widest = max(law.cells.count for law in marginals)
-        below, above = (np.full((len(marginals), widest), np.nan) for _ in range(2))
-        by_column = np.asfortranarray(background)
-        for j, law in enumerate(marginals):
-            if binned[j] and isinstance(law.cells, BinCells):
-                down, up = _crossed(law.cells.edges[1:-1], by_column[:, j])
-                below[j, 1 : down.size + 1], above[j, : up.size] = down, up
-                for b in law.cells.of_codes:  # no value is near a code
-                    inner = 0 if b == 0 else b - 1
-                    below[j, inner + 1] = above[j, inner] = np.nan
-        return cls(below, above, unit)
-
-    def distances(self, rows: Floats, cells: Ints) -> tuple[Floats, Floats]:
-        """Distances to the edges below and above each value, in units, (n, d); NaN without an edge."""
-        columns = np.arange(rows.shape[1])
-        below, above = self.below[columns, cells], self.above[columns, cells]
-        return (rows - below) / self.unit, (above - rows) / self.unit
-
-
-def _crossed(inner: Floats, x: Floats) -> tuple[Floats, Floats]:
-    """Return what values above and below each inner edge must reach to cross it."""
-    values, counts = np.unique(x[~np.isnan(x)], return_counts=True)
-    if counts[counts > 1].sum() <= _TIED * counts.sum():
-        return inner, inner
-    above = np.searchsorted(values, inner, side="right")
-    return values[np.maximum(above - 1, 0)], values[np.minimum(above, values.size - 1)]

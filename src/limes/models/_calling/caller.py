@@ -64,8 +64,7 @@ class ModelCaller:
                 with Border():
                     raw = self._ask(call, table)
             except FAILURES as error:
-                # what is asked here may be a function of limes, whose error is about this batch already
-                if issubclass(type(error), ModelError) and getattr(error, "batch", None) is table:
+                if _is_about(error, table):
                     raise
                 raise self._failed(error, table, x) from error
         count_answers(len(x))
@@ -195,6 +194,11 @@ class ModelCaller:
 _FIRST_ROWS, _FIRST_NUMBERS = 1024, 1 << 17
 # What torch says of weights in float32 and rows in float64
 _ASKS_FOR_SINGLE = re.compile(r"\b(double\b.*\bfloat|float\b.*\bdouble)\b", re.IGNORECASE | re.DOTALL)
+
+
+def _is_about(error: BaseException, table: Any) -> bool:
+    """Whether an error says what is wrong with this batch: a model may be a function of limes."""
+    return issubclass(type(error), ModelError) and getattr(error, "batch", None) is table
 
 
 def in_single_precision(table: Any) -> Any:
