@@ -340,7 +340,7 @@ class Explanation(Page):
         >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
         >>> new, old = (limes.TabularExplainer(lambda x, a=a: a * x[:, 0], X)(X[3]) for a in (3.0, 2.0))
         >>> change = new.minus(old)
-        >>> change.predictions.tolist(), (change.contributions.values > 0).tolist()
+        >>> change.predictions.tolist(), (change.contributions.values > 1e-9).tolist()
         ([1.0], [[True, False]])
         """
         return minus(self, other)
