@@ -100,7 +100,7 @@ def power_of_two(x: Floats) -> Floats:
 
 
 # Sizes of numbers whose squares and sums are far from the ends of float64
-_ORDINARY = 1e-100, 1e100
+ORDINARY = 1e-100, 1e100
 
 
 def mean_and_std(x: Floats) -> tuple[float, float]:
@@ -116,7 +116,7 @@ def mean_and_std(x: Floats) -> tuple[float, float]:
 def _unit(x: Floats) -> float:
     """Return 1 for ordinary numbers, else the largest one's power of two, which takes longer."""
     size = np.abs(x).max()
-    return 1.0 if _ORDINARY[0] < size < _ORDINARY[1] else float(power_of_two(size))
+    return 1.0 if ORDINARY[0] < size < ORDINARY[1] else float(power_of_two(size))
 
 
 def column_stds(x: Floats) -> Floats:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import ORDINARY, Floats, Ints
 from limes.designs._gaussian import GaussianPieces, learn_mean_steps
 from limes.designs._marginals import (
     Atoms,
@@ -27,8 +27,8 @@ from limes.designs._marginals import (
 
 # Values that are drawn at once, and stay in the processor's cache
 _DRAWN = 1 << 14
-# Numbers that are learnt from at once, and sizes whose squares are far from the ends of float64
-_LEARNT, _ORDINARY = 1 << 21, (1e-100, 1e100)
+# Numbers that are learnt from at once
+_LEARNT = 1 << 21
 # Cells of columns whose sides are computed at once, at most
 _FEW_CELLS = 32
 
@@ -135,7 +135,7 @@ def _binned_block(matrix: Floats, edges: Sequence[Floats]) -> Iterator[Marginal 
         return np.asarray(np.bincount(owner, numbers, start[-1]) / np.maximum(mass, 1))
 
     size, width = np.maximum(np.abs(least), np.abs(largest)), largest - least
-    usual = (mass > 0) & (size < _ORDINARY[1]) & (width > _ORDINARY[0])
+    usual = (mass > 0) & (size < ORDINARY[1]) & (width > ORDINARY[0])
     with np.errstate(all="ignore"):  # of unusual numbers
         mean = means(x)
         mean += means(x - mean[owner])  # whose rounding grows with the number of rows

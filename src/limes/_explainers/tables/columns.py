@@ -192,7 +192,10 @@ def learn(name: str, values: Objects, *, series: nw.Series[Any] | None, chosen: 
     if floats is not None and not chosen:
         return TableColumn(name, False, (), False, floats, bool(np.isnan(values).any()))
     quantity = None if series is None else quantity_of(series)
-    order, dtype = (None, values.dtype) if series is None or quantity is not None else declared(series)
+    order: list[Any] | None = None
+    dtype: Any = values.dtype if floats is None else floats
+    if series is not None and floats is None and quantity is None:
+        order, dtype = declared(series)
     chosen = chosen or order is not None
     distinct, missing = _distinct(values, name)
     quantity = quantity or quantity_of_objects(distinct or [])
@@ -224,9 +227,6 @@ def _floats_of(values: Objects, series: nw.Series[Any] | None) -> np.dtype[Any] 
 def declared(series: nw.Series[Any]) -> tuple[list[Any] | None, Any]:
     """Categories in their order, if the column has any, and the dtype of its numbers."""
     native, kind = series.to_native(), series.dtype
-    dtype = getattr(native, "dtype", None)
-    if isinstance(dtype, np.dtype) and dtype.kind == "f" and not np.isnan(native.to_numpy()).all():
-        return None, dtype
     if kind in (nw.Categorical, nw.Enum):
         if series.implementation.is_pandas_like():
             return native.cat.categories.tolist(), np.dtype(object)
