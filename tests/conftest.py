@@ -6,6 +6,7 @@ import signal
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
@@ -41,6 +42,19 @@ def pytest_collection_modifyitems(config, items):
     excluded = left_out(values)
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid in excluded])
     items[:] = [item for item in items if item.nodeid not in excluded]
+
+
+def pytest_collectstart(collector):
+    """Seed what a module fits as it is imported, so that a test that passes once passes again.
+
+    Estimators without ``random_state`` draw from the generator of the process.
+    """
+    np.random.seed(0)  # noqa: NPY002 - it is theirs
+
+
+def pytest_runtest_setup(item):
+    """Seed what a test fits, whatever ran before it in this worker."""
+    np.random.seed(0)  # noqa: NPY002
 
 
 def pytest_collection_finish():

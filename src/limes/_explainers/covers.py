@@ -39,10 +39,10 @@ from limes._explanation.attribution import Contributions
 from limes._explanation.explanation import frozen_explanation
 from limes._explanation.fit import Fit
 from limes._explanation.wording import NOT_OF_COVERS
-from limes._shapley.covers import Covers
+from limes._shapley.covers import PROBABILITIES, Covers
 from limes._shapley.exact import RowContributions
 from limes._threads import LRUCache, one_blas_thread
-from limes.exceptions import InputError, NotReadableError
+from limes.exceptions import InputError, LimesError, NotReadableError
 from limes.models._calling.caller import ModelCaller
 from limes.models._calling.outputs import answered_names, behind_method, is_log_odds, resolve
 from limes.models._columns import fitted_names
@@ -52,12 +52,21 @@ from limes.models.forms._base import Form
 
 # Options that the law of covers takes; others are about perturbed rows, their bins and their sample
 _OPTIONS = ("output", "categorical", "errors")
-_NOT_READ = "law='covers' explains sums of trees that can be read: {reason}"
 _WITH_BACKGROUND = "pass rows as a background, TabularExplainer(model, background, law='covers')"
 # Rows about the thresholds of trees that are compared with the model
 _COMPARED = 64
 # Tables of other columns or texts whose forms are cached
 _SCHEMAS = 8
+
+
+def _not_read(reason: str, margin: Form | None) -> LimesError:
+    """Return the error of a model that is not read, by the form behind its link.
+
+    Probabilities are refused in the same words whether their tables were small enough to be read or not.
+    """
+    if margin is not None:
+        return InputError(PROBABILITIES)
+    return NotReadableError(f"law='covers' explains sums of trees that can be read: {reason}")
 
 
 class _Reading:
@@ -66,7 +75,8 @@ class _Reading:
     def __init__(self, model: Any, output: Any, table: Table) -> None:
         self.table, verified = read_with_categories(model, table, partial(read_on, model, output), "quartile")
         if verified.form is None:
-            raise NotReadableError(_NOT_READ.format(reason=verified.reason))
+            read = partial(read_output, model, schema=self.table.schema)
+            raise _not_read(verified.reason, margin_of(model, verified.output, read))
         self.form: Form = verified.form
         self.verified: VerifiedForm = verified
         self.covers = Covers(self.form)
@@ -226,7 +236,7 @@ class CoversExplainer(TabularExplainer):
             margin = margin_of(self._explained, output, partial(read_output, self._explained))
             if margin is None and (fitted_columns(self._explained) or fitted_names(self._explained)):
                 return  # texts and categories may be what it lacks, which rows have
-            raise NotReadableError(_NOT_READ.format(reason=reason)) from None
+            raise _not_read(str(reason), margin) from None
         Covers(form)
 
     def _read(self, table: Table) -> _Reading:

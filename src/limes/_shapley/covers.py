@@ -30,6 +30,11 @@ from limes.models.forms._trees import Forest
 
 # Seconds that a split of one row takes for pairs, measured
 _OF_ONE_PAIRED = 1e-7
+PROBABILITIES = (
+    "law='covers' explains sums of trees, and these probabilities are a function of one: pass "
+    "output='margin' (log odds); or a background and another law, under which probabilities have "
+    "contributions"
+)
 
 
 class Covers:
@@ -87,11 +92,7 @@ class Covers:
 def _forests(form: Form) -> list[Forest]:
     """The forests that a form is a sum of; an InputError if it is another one, or one has no covers."""
     if isinstance(form, Linked | Softmax):
-        raise InputError(
-            "law='covers' explains sums of trees, and these probabilities are a function of one: pass "
-            "output='margin' (log odds); or a background and another law, under which probabilities have "
-            "contributions"
-        )
+        raise InputError(PROBABILITIES)
     parts = form.parts if isinstance(form, Combination) else [form]
     forests = [part for part in parts if isinstance(part, Forest)]
     if len(forests) < len(parts):
