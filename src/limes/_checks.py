@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib import import_module
 from itertools import islice
+from numbers import Real
 from typing import Any, Never, TypeGuard
 
 import numpy as np
@@ -58,6 +59,14 @@ def as_number(value: Any) -> float:
         return float(value)
     except OverflowError:
         return math.nan
+
+
+def check_share(name: str, value: Any, is_probability: Callable[[], bool]) -> None:
+    """Refuse a threshold outside 0 and 1 where answers are probabilities."""
+    if isinstance(value, Real) and not 0.0 <= float(value) <= 1.0 and is_probability():
+        raise InputError(
+            f"{name}={value!r}: the answers are probabilities, from 0 to 1: pass a number between these"
+        )
 
 
 def check_number(name: str, value: Any) -> float:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, TypedDict
 
 import numpy as np
 
 from limes._arrays import Floats
-from limes._checks import check_choice, check_count, check_size
+from limes._checks import check_choice, check_count, check_share, check_size
 from limes._explanation.fields import plain_cell
 from limes._explanation.rules import Change, Contrast
 from limes._explanation.wording import one_line
@@ -204,14 +203,6 @@ class ContrastRequest:
         for name, cost in (self.costs or {}).items():
             weights[rows.positions("costs", (name,), size)] = check_size(f"costs[{name!r}]", cost, zero=True)
         return weights
-
-
-def check_share(name: str, value: Any, is_probability: Callable[[], bool]) -> None:
-    """Refuse a threshold outside 0 and 1 where answers are probabilities."""
-    if isinstance(value, Real) and not 0.0 <= float(value) <= 1.0 and is_probability():
-        raise InputError(
-            f"{name}={value!r}: the answers are probabilities, from 0 to 1: pass a number between these"
-        )
 
 
 def names_of(option: str, names: Any) -> tuple[Any, ...]:

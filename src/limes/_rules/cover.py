@@ -16,6 +16,7 @@ from limes._checks import (
     check_count,
     check_probability,
     check_seed,
+    check_share,
     check_size,
     unknown_option,
 )
@@ -25,7 +26,6 @@ from limes._rules.bounds import Searched, unbounded
 from limes._rules.cells import Cells, Masks, holds
 from limes._rules.classes import class_labels
 from limes._rules.contrast import Target
-from limes._rules.contrast_question import check_share
 from limes._rules.covering import shortest, widest
 from limes._rules.domain import Domain
 from limes._rules.growing import (

@@ -16,6 +16,7 @@ from limes._checks import (
     check_choice,
     check_count,
     check_probability,
+    check_share,
     check_size,
     refuse_in_call,
     refuse_unknown,
@@ -37,7 +38,6 @@ from limes._rules.contrast_question import (
     ContrastOptions,
     ContrastRequest,
     check_directions,
-    check_share,
     names_of,
 )
 from limes._rules.domain import Domain

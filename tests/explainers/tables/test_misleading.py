@@ -143,6 +143,14 @@ def test_a_threshold_is_a_number(threshold):
         limes.TabularExplainer(FOREST, X, threshold=threshold)
 
 
+@pytest.mark.parametrize("threshold", [2, -0.1])
+def test_a_threshold_of_probabilities_is_between_0_and_1(threshold):
+    explainer = limes.TabularExplainer(FOREST, X, threshold=threshold)
+    with pytest.raises(limes.exceptions.InputError, match="the answers are probabilities, from 0 to 1"):
+        explainer(X[:3])
+    assert explainer.contributions(X[:3]).contributions.converged  # which no threshold is about
+
+
 def test_warnings_of_combinations_are_of_rows_that_effects_and_bars_miss():
     model = RandomForestRegressor(30, max_depth=7, random_state=0).fit(X, X[:, 0] * X[:, 1] * X[:, 2])
     explanation = limes.TabularExplainer(model, X)(X[:200], progress=False)
