@@ -19,6 +19,7 @@ void add_joint_background(nanobind::module_& module);
 void add_trees(nanobind::module_& module);
 void add_tree_walks(nanobind::module_& module);
 void add_tree_bounds(nanobind::module_& module);
+void add_leaf_boxes(nanobind::module_& module);
 void add_tuple_masses(nanobind::module_& module);
 void add_presence(nanobind::module_& module);
 void add_words(nanobind::module_& module);

@@ -22,6 +22,7 @@ NB_MODULE(_kernels, module) {
   limes::add_joint_pairs(module);
   limes::add_tree_walks(module);
   limes::add_tree_bounds(module);
+  limes::add_leaf_boxes(module);
   limes::add_tuple_masses(module);
   limes::add_presence(module);
   limes::add_words(module);

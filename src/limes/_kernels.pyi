@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from numpy import uint8
+from numpy import int32, uint8, uint64
 from numpy.typing import NDArray
 
 from limes._arrays import Bools, Floats, Ints, Places
@@ -263,6 +263,39 @@ def bound_leaves(
     undecided: Ints,
     /,
 ) -> None: ...
+
+# leaf_boxes.cpp
+class Leaves:
+    def __init__(
+        self,
+        tree: Ints,
+        value: Floats,
+        first: NDArray[int32],
+        last: NDArray[int32],
+        bits: NDArray[uint64],
+        sizes: Ints,
+        /,
+    ) -> None: ...
+
+class LeafBoxes:
+    def __init__(
+        self,
+        leaves: Leaves,
+        first: Ints,
+        last: Ints,
+        bits: NDArray[uint64],
+        reached: Ints,
+        base: float,
+        limit: float,
+        /,
+    ) -> None: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def cut(self) -> int: ...
+    @property
+    def is_full(self) -> bool: ...
+    def advance(self, most: int, first: Ints, last: Ints, bits: NDArray[uint64], /) -> int: ...
 
 # presence.cpp
 def presence_paths(

@@ -2,13 +2,7 @@ r"""The least answer of a forest over a box, by lists of the leaves that the box
 
 No tree tells values of one *cell* of a column apart: those between two neighbouring thresholds, or one level.
 A leaf is a run of cells in each column, or a set of at most 64 of them where it may have gaps (categories,
-missing values). A node of the search is a box of cells with the leaves that reach it, ascending within each
-tree, so that the first leaf of each tree is its least one:
-
-    Σ_trees least leaf <= f,    equal where the least leaves of all trees have a cell in common.
-
-Otherwise they disagree about some column, and the box is cut where the trees that lie wholly on one side, and
-those wholly on the other, have the most to lose: their second least leaf less their least.
+missing values). Boxes of cells are bounded and cut by ``kernels/leaf_boxes.cpp``.
 
 The search begins with rows from which no change of one column lowers the answer. All changes of one column to
 all of its cells are judged in one pass: a leaf counts for column j if every other column of the row is in it.
@@ -16,27 +10,29 @@ all of its cells are judged in one pass: a leaf counts for column j if every oth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from heapq import heappop, heappush
-from itertools import count, pairwise
+from itertools import pairwise
 from math import nextafter
 from typing import NamedTuple
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
+from limes._kernels import LeafBoxes, Leaves
 from limes._rules.bounds import Bounds, ForestBounds
 from limes._rules.domain import Values
 from limes.models.forms._trees import Forest
 
+# Ends of a search by ``kernels/leaf_boxes.cpp``
+_NO_MORE, _CANDIDATE, _SPENT = 0, 1, 2
+# Boxes that are cut before the clock is read
+_CUT_AT_ONCE = 512
 # Cells of a column of sets
 _WIDEST = 63
 # Changes of one column that a descent makes at most
 _STEPS = 200
-# Share of all weight below which a side has nothing to lose
-_NO_WEIGHT = 1e-12
 # A step has to lower the answer by more than roundings, relative to the size of the leaves
 _LEAST_STEP = 1e-12
 
@@ -180,15 +176,12 @@ class LeafTable:
         self.starts = np.cumsum(sizes + 1) - (sizes + 1)
         self.width = int((sizes + 1).sum())
         self.cut_of = np.repeat(np.arange(self.cut.size), sizes + 1)
-        # the runs that are shorter than their column, leaf by leaf: a leaf bounds few of many columns
-        of_leaf, run = np.nonzero((self.first > 0) | (self.last < sizes))
-        self._runs = np.searchsorted(of_leaf, np.arange(self.value.size + 1))
-        self._run_begins = self.first[of_leaf, run] + self.starts[run]
-        self._run_ends = self.last[of_leaf, run] + self.starts[run]
         self.set_of = np.repeat(np.arange(self.set.size), [columns[j].size for j in self.set])
         self.set_starts = np.array(
             [int(np.argmax(self.set_of == s)) for s in range(self.set.size)], dtype=np.int64
         )
+
+        self.compiled = Leaves(self.tree, self.value, self.first, self.last, self.bits, sizes)
 
     def _pack(self, flags: Sequence[Bools]) -> None:
         leaves = self.value.size
@@ -202,19 +195,6 @@ class LeafTable:
         for name in ("tree", "value", "first", "last", "members", "bits"):
             setattr(self, name, getattr(self, name)[reached])
 
-    def beside(self, leaves: Ints, weight: Floats) -> tuple[Floats, Floats]:
-        """Return the weight of leaves wholly before each cell of the cut columns, and wholly at or behind."""
-        sizes = self._runs[leaves + 1] - self._runs[leaves]
-        skipped = np.cumsum(sizes) - sizes
-        runs = np.arange(sizes.sum()) + np.repeat(self._runs[leaves] - skipped, sizes)
-        each = np.repeat(weight, sizes)
-        ends, begins = (
-            np.append(0.0, np.cumsum(np.bincount(its[runs], each, self.width)))
-            for its in (self._run_ends, self._run_begins)
-        )
-        next_column = np.append(self.starts[1:], self.width)
-        return ends[1:] - ends[self.starts][self.cut_of], begins[next_column][self.cut_of] - begins[:-1]
-
     def region(self, values: Sequence[Values]) -> Region:
         runs, bits = list[tuple[int, int]](), list[np.uint64]()
         for column, its in zip(self.columns, values, strict=True):
@@ -226,9 +206,9 @@ class LeafTable:
         return Region(ends[:, 0], ends[:, 1], np.array(bits, dtype=np.uint64))
 
     def reached(self, region: Region) -> Bools:
-        """Return which leaves reach the cells of a region in each column, (leaves, cut and set columns)."""
+        """Return which leaves reach the cells of a region in each column, (cut and set columns, leaves)."""
         runs = (self.first < region.last) & (self.last > region.first)
-        return np.concatenate([runs, (self.bits & region.bits) != 0], axis=1)
+        return np.ascontiguousarray(np.concatenate([runs, (self.bits & region.bits) != 0], axis=1).T)
 
     @cached_property
     def order(self) -> Ints:
@@ -296,19 +276,6 @@ def forest_of(bounds: Bounds) -> Forest | None:
     return bounds.form if isinstance(bounds, ForestBounds) else None
 
 
-@dataclass(frozen=True, eq=False)
-class _Node:
-    """A box, its leaves in trees of several of them, and the sum of all other trees."""
-
-    region: Region
-    leaves: Ints
-    base: float
-    starts: Ints  # of the trees among the leaves
-    best: Ints  # the least leaf of each tree
-    stakes: Floats  # by how much the second least leaf is larger
-    low: float
-
-
 class LeafSearch:
     """Search sign · f for an answer below a limit, over rows that share some columns' facts with a row.
 
@@ -351,8 +318,11 @@ class LeafSearch:
 
     def low(self, kept: Bools) -> float:
         """Return a lower bound of the answers with these facts."""
-        region, leaves = self._box(kept)
-        return self._node(region, leaves, self._table.intercept).low if leaves.size else np.inf
+        _, leaves = self._box(kept)
+        if not leaves.size:
+            return np.inf
+        _, least = np.unique(self._table.tree[leaves], return_index=True)
+        return self._table.intercept + float(self._table.value[leaves[least]].sum())
 
     def _box(self, kept: Bools) -> tuple[Region, Ints]:
         table = self._table
@@ -362,8 +332,8 @@ class LeafSearch:
             np.where(cut, self._inside.last, self._everywhere.last),
             np.where(of_set, self._inside.bits, self._everywhere.bits),
         )
-        by_column = kept[table.order]
-        reached = np.where(by_column, self._kept, self._reached).all(axis=1)
+        by_column = kept[table.order][:, None]
+        reached = np.where(by_column, self._kept, self._reached).all(axis=0)
         return region, np.flatnonzero(reached)
 
     def _values(self, region: Region, kept: Bools) -> list[Values]:
@@ -457,21 +427,6 @@ class LeafSearch:
 
     # -- all rows, by bounds --------------------------------------------------------------------------------
 
-    def _node(self, region: Region, leaves: Ints, base: float) -> _Node:
-        """Bound a box; ``base`` is the sum of trees whose leaves are not listed."""
-        value, tree = self._table.value, self._table.tree[leaves]
-        starts = np.flatnonzero(np.concatenate([[True], tree[1:] != tree[:-1]]))
-        sizes = np.diff(np.append(starts, leaves.size))
-        decided = sizes == 1
-        if decided.any():
-            base += float(value[leaves[starts[decided]]].sum())
-            leaves, sizes = leaves[np.repeat(~decided, sizes)], sizes[~decided]
-            starts = np.cumsum(sizes) - sizes
-        best = leaves[starts]
-        least = value[best]
-        stakes = value[leaves[starts + 1]] - least
-        return _Node(region, leaves, base, starts, best, stakes, base + float(least.sum()))
-
     def _search(
         self,
         region: Region,
@@ -482,135 +437,14 @@ class LeafSearch:
         boxes: int,
         is_late: Callable[[], bool],
     ) -> LeastRow:
-        table, number, cut = self._table, count(), 0
-        root = self._node(region, leaves, table.intercept)
-        pending = [(root.low, next(number), root)]
-        while pending:
-            low, _, node = heappop(pending)
-            if low >= limit:
-                return LeastRow(None, True, low, cut)
-            common = self._common(node)
-            if common is not None:
-                new = admits(self._values(common, kept))
-                if new is not None:
-                    return LeastRow(new, False, low, cut)
-                parts: Iterable[Region] = self._around(node.region, common)
-            elif cut >= boxes or (cut % 64 == 63 and is_late()):
-                return LeastRow(None, False, low, cut, is_final=False)
-            else:
-                cut += 1
-                parts = self._halves(node)
-            for part in parts:
-                inside = self._reaching(node.leaves, node.region, part)
-                child = self._node(part, inside, node.base) if node.leaves.size else node
-                bound = max(child.low, low)  # roundings of sums must not lower a bound
-                if bound < limit:
-                    heappush(pending, (bound, next(number), child))
-        return LeastRow(None, True, np.inf, cut)
-
-    def _reaching(self, leaves: Ints, region: Region, part: Region) -> Ints:
-        """Return which leaves of a box reach a part of it; only columns that it cuts tell them apart."""
         table = self._table
-        for at in np.flatnonzero((part.first > region.first) | (part.last < region.last)).tolist():
-            reached = table.first[leaves, at] < part.last[at]
-            leaves = leaves[reached & (table.last[leaves, at] > part.first[at])]
-        for at in np.flatnonzero(part.bits != region.bits).tolist():
-            leaves = leaves[(table.bits[leaves, at] & part.bits[at]) != 0]
-        return leaves
-
-    def _common(self, node: _Node) -> Region | None:
-        """Return the cells that the least leaves of all trees share in a box; None without any."""
-        table, region = self._table, node.region
-        if not node.best.size:
-            return region
-        first = np.maximum(region.first, table.first[node.best].max(axis=0))
-        last = np.minimum(region.last, table.last[node.best].min(axis=0))
-        if (first >= last).any():
-            return None
-        bits = region.bits & np.bitwise_and.reduce(table.bits[node.best], axis=0)
-        return Region(first, last, bits) if (bits != 0).all() else None
-
-    def _around(self, region: Region, inner: Region) -> Iterator[Region]:
-        """Cut a box into boxes that are all of it but an inner one."""
-        for at in range(region.first.size):
-            if region.first[at] < inner.first[at]:
-                yield _with_run(region, at, region.first[at], inner.first[at])
-                region = _with_run(region, at, inner.first[at], region.last[at])
-            if inner.last[at] < region.last[at]:
-                yield _with_run(region, at, inner.last[at], region.last[at])
-                region = _with_run(region, at, region.first[at], inner.last[at])
-        for at in range(region.bits.size):
-            rest = region.bits[at] & ~inner.bits[at]
-            if rest:
-                yield _with_bits(region, at, rest)
-                region = _with_bits(region, at, inner.bits[at])
-
-    def _halves(self, node: _Node) -> tuple[Region, Region]:
-        """Cut a box where the trees on its two sides have the most to lose."""
-        table, region = self._table, node.region
-        weight = node.stakes if node.stakes.any() else np.ones(node.best.size)
-        score, cut = 0.0, -1
-        if table.cut.size:
-            both = np.minimum(*table.beside(node.best, weight))
-            cut = int(np.argmax(both))
-            score = float(both[cut])
-        best: tuple[Region, Region] | None = None
-        for s in range(table.set.size):
-            its = table.bits[node.best, s] & region.bits[s]
-            smaller = its != region.bits[s]
-            if weight[smaller].sum() <= 2.0 * score:  # each side has a part of it
-                continue
-            parts, kinds = np.unique(its[smaller], return_inverse=True)
-            of_part = np.bincount(kinds, weight[smaller])
-            # the weight wholly inside a part, and wholly outside
-            inside = np.where(parts & ~parts[:, None], 0.0, of_part).sum(axis=1)
-            outside = np.where(parts & parts[:, None], 0.0, of_part).sum(axis=1)
-            both = np.minimum(inside, outside)
-            at = int(np.argmax(both))
-            if both[at] > score:
-                score = float(both[at])
-                part = parts[at]
-                best = _with_bits(region, s, part), _with_bits(region, s, region.bits[s] & ~part)
-        if best is not None:
-            return best
-        if score > _NO_WEIGHT * float(weight.sum()):
-            j = int(table.cut_of[cut])
-            cell = cut - int(table.starts[j])
-            if region.first[j] < cell < region.last[j]:
-                return (
-                    _with_run(region, j, region.first[j], cell),
-                    _with_run(region, j, cell, region.last[j]),
-                )
-        return self._any_halves(node)
-
-    def _any_halves(self, node: _Node) -> tuple[Region, Region]:
-        """Cut a box at an end of one of the least leaves, which share no cell."""
-        table, region = self._table, node.region
-        for at in range(region.first.size):
-            ends = np.concatenate([table.first[node.best, at], table.last[node.best, at]])
-            ends = ends[(ends > region.first[at]) & (ends < region.last[at])]
-            if ends.size:
-                cell = int(np.sort(ends)[ends.size // 2])
-                return (
-                    _with_run(region, at, region.first[at], cell),
-                    _with_run(region, at, cell, region.last[at]),
-                )
-        for at in range(region.bits.size):
-            its = table.bits[node.best, at] & region.bits[at]
-            parts = its[its != region.bits[at]]
-            if parts.size:
-                part = parts[0]
-                return _with_bits(region, at, part), _with_bits(region, at, region.bits[at] & ~part)
-        raise AssertionError("leaves that share no cell have an end inside the box")
-
-
-def _with_run(region: Region, at: int, first: int, last: int) -> Region:
-    firsts, lasts = region.first.copy(), region.last.copy()
-    firsts[at], lasts[at] = first, last
-    return Region(firsts, lasts, region.bits)
-
-
-def _with_bits(region: Region, at: int, bits: np.uint64) -> Region:
-    changed = region.bits.copy()
-    changed[at] = bits
-    return Region(region.first, region.last, changed)
+        search = LeafBoxes(table.compiled, *region, leaves, table.intercept, limit)
+        common = Region(region.first.copy(), region.last.copy(), region.bits.copy())
+        while True:
+            end = search.advance(min(boxes, search.cut + _CUT_AT_ONCE), *common)
+            if end == _NO_MORE:
+                return LeastRow(None, True, search.low, search.cut)
+            if end == _CANDIDATE and (new := admits(self._values(common, kept))) is not None:
+                return LeastRow(new, False, search.low, search.cut)
+            if is_late() or (end == _SPENT and (search.cut >= boxes or search.is_full)):
+                return LeastRow(None, False, search.low, search.cut, is_final=False)
