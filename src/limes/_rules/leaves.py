@@ -28,7 +28,7 @@ from limes.models.forms._trees import Forest
 # Ends of a search by ``kernels/leaf_boxes.cpp``
 _NO_MORE, _CANDIDATE, _SPENT = 0, 1, 2
 # Boxes that are cut before the clock is read
-_CUT_AT_ONCE = 512
+_CUT_AT_ONCE = 64
 # Cells of a column of sets
 _WIDEST = 63
 # Changes of one column that a descent makes at most
