@@ -18,6 +18,7 @@ from math import nextafter
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from limes._arrays import Bools, Floats, Ints
 from limes._kernels import LeafBoxes, Leaves
@@ -205,10 +206,10 @@ class LeafTable:
         ends = np.array(runs, dtype=np.int64).reshape(-1, 2)
         return Region(ends[:, 0], ends[:, 1], np.array(bits, dtype=np.uint64))
 
-    def reached(self, region: Region) -> Bools:
-        """Return which leaves reach the cells of a region in each column, (cut and set columns, leaves)."""
+    def reached(self, region: Region) -> NDArray[np.uint8]:
+        """Return which leaves reach the cells of a region in each column, (cut and set columns, leaves / 8)."""
         runs = (self.first < region.last) & (self.last > region.first)
-        return np.ascontiguousarray(np.concatenate([runs, (self.bits & region.bits) != 0], axis=1).T)
+        return np.packbits(np.concatenate([runs, (self.bits & region.bits) != 0], axis=1).T, axis=1)
 
     @cached_property
     def order(self) -> Ints:
@@ -321,8 +322,8 @@ class LeafSearch:
         _, leaves = self._box(kept)
         if not leaves.size:
             return np.inf
-        _, least = np.unique(self._table.tree[leaves], return_index=True)
-        return self._table.intercept + float(self._table.value[leaves[least]].sum())
+        least = leaves[np.flatnonzero(np.diff(self._table.tree[leaves], prepend=-1))]
+        return self._table.intercept + float(self._table.value[least].sum())
 
     def _box(self, kept: Bools) -> tuple[Region, Ints]:
         table = self._table
@@ -333,8 +334,8 @@ class LeafSearch:
             np.where(of_set, self._inside.bits, self._everywhere.bits),
         )
         by_column = kept[table.order][:, None]
-        reached = np.where(by_column, self._kept, self._reached).all(axis=0)
-        return region, np.flatnonzero(reached)
+        reached = np.bitwise_and.reduce(np.where(by_column, self._kept, self._reached), axis=0)
+        return region, np.flatnonzero(np.unpackbits(reached, count=table.value.size))
 
     def _values(self, region: Region, kept: Bools) -> list[Values]:
         table = self._table
