@@ -207,7 +207,7 @@ class LeafTable:
         return Region(ends[:, 0], ends[:, 1], np.array(bits, dtype=np.uint64))
 
     def reached(self, region: Region) -> NDArray[np.uint8]:
-        """Return which leaves reach the cells of a region in each column, (cut and set columns, leaves / 8)."""
+        """Return which leaves reach a region in each column, as bits, (cut and set columns, leaves / 8)."""
         runs = (self.first < region.last) & (self.last > region.first)
         return np.packbits(np.concatenate([runs, (self.bits & region.bits) != 0], axis=1).T, axis=1)
 
