@@ -28,6 +28,8 @@ from limes.models.forms._trees import Forest
 
 # Ends of a search by ``kernels/leaf_boxes.cpp``
 _NO_MORE, _CANDIDATE, _SPENT = 0, 1, 2
+# Boxes that the compiled loop cuts in the time of one of other searches, by which their limits are stated
+_IN_TIME_OF_ONE = 10
 # Boxes that are cut before the clock is read
 _CUT_AT_ONCE = 64
 # Cells of a column of sets
@@ -315,7 +317,7 @@ class LeafSearch:
                 new = admits(self._values(self._cell(place), kept))
                 if new is not None:
                     return LeastRow(new, False, -np.inf, 0)
-        return self._search(region, leaves, kept, limit, admits, boxes, is_late)
+        return self._search(region, leaves, kept, limit, admits, boxes * _IN_TIME_OF_ONE, is_late)
 
     def low(self, kept: Bools) -> float:
         """Return a lower bound of the answers with these facts."""
