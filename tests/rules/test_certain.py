@@ -23,6 +23,7 @@ from sklearn.ensemble import (
     StackingClassifier,
     VotingClassifier,
 )
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import KFold
 from sklearn.neural_network import MLPClassifier
@@ -31,6 +32,7 @@ from sklearn.preprocessing import (
     OneHotEncoder,
     OrdinalEncoder,
     PolynomialFeatures,
+    PowerTransformer,
     StandardScaler,
     TargetEncoder,
 )
@@ -84,6 +86,26 @@ MODELS = {
     "network": lambda: make_pipeline(
         StandardScaler(), MLPClassifier((6,), activation="tanh", solver="lbfgs", max_iter=60, random_state=0)
     ),
+    "kernel behind categories": lambda: make_pipeline(
+        make_column_transformer((OneHotEncoder(sparse_output=False), [0, 1]), remainder=StandardScaler()),
+        SVC(),
+    ),
+    "network behind categories": lambda: make_pipeline(
+        make_column_transformer(
+            (OneHotEncoder(sparse_output=False), [0]),
+            (TargetEncoder(cv=KFold(3)), [1]),
+            remainder="passthrough",
+        ),
+        MLPClassifier((6,), solver="lbfgs", max_iter=9000, random_state=0),
+    ),
+    "kernel behind missing values": lambda: make_pipeline(
+        SimpleImputer(add_indicator=True), StandardScaler(), SVC()
+    ),
+    "network behind missing values": lambda: make_pipeline(
+        SimpleImputer(), StandardScaler(), MLPClassifier((6,), solver="lbfgs", max_iter=9000, random_state=0)
+    ),
+    "products": lambda: make_pipeline(PolynomialFeatures(interaction_only=True), LogisticRegression(C=0.3)),
+    "squares": lambda: make_pipeline(StandardScaler(), PolynomialFeatures(), LogisticRegression(C=0.3)),
     "calibrated": lambda: CalibratedClassifierCV(boosted(), cv=2),
     "isotonic": lambda: CalibratedClassifierCV(boosted(), cv=2, ensemble=False, method="isotonic"),
     "stacked": lambda: StackingClassifier(
@@ -100,7 +122,7 @@ SEEDS = range(repeats(12, 2))
 
 def table(rng, kind, rows=120):
     x = rng.integers(0, 4, (rows, COLUMNS)).astype(float)
-    if kind in ("histogram", "categories"):
+    if kind in ("histogram", "categories") or "missing" in kind:
         x[rng.random(x.shape) < 0.1] = np.nan
     return x
 
@@ -234,7 +256,7 @@ def test_proofs_hold_for_numbers_that_an_encoder_has_not_seen(kind):
     assert all(len(text) < len("-1.25 < x1 <= -1.05 ") for text in texts), texts
 
 
-@pytest.mark.parametrize("kind", ["kernel", "network"])
+@pytest.mark.parametrize("kind", ["kernel", "network", "squares", "products"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_bounds_of_terms_never_prove_too_much(kind, seed):
     """Ranges of real numbers have no enumeration: a fine grid of the free columns, with the row's facts."""
@@ -819,7 +841,9 @@ def test_a_search_that_ended_before_its_time_advises_no_more_of_it():
 
 def test_no_margin_is_advised_that_has_no_bounds_either():
     x = np.random.default_rng(0).normal(size=(80, 3))
-    model = make_pipeline(PolynomialFeatures(2), LogisticRegression()).fit(x, x[:, 0] * x[:, 1] > 0)
+    model = make_pipeline(PowerTransformer(), PolynomialFeatures(2), LogisticRegression()).fit(
+        x, x[:, 0] * x[:, 1] > 0
+    )
     options = {"domain": limes.Domain.fit(x), "objective": "certain"}
     for output in (None, "margin"):
         with pytest.raises(NotReadableError, match="'class' or 'precision' takes any model") as refused:

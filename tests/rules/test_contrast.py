@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import (
     GradientBoostingRegressor,
@@ -16,6 +17,8 @@ from sklearn.ensemble import (
     VotingRegressor,
 )
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeRegressor
 
@@ -24,7 +27,7 @@ from effort import repeats
 from limes.exceptions import InputError, UnknownOptionError
 
 SEEDS = range(repeats(40, 3))
-KINDS = ["linear", "forest", "boosting", "categories"]
+KINDS = ["linear", "forest", "boosting", "categories", "products", "kernel behind categories"]
 
 
 def table(rng, kind):
@@ -43,6 +46,11 @@ def fitted(kind, x, rng):
         "boosting": GradientBoostingRegressor(n_estimators=15, random_state=0),
         "categories": HistGradientBoostingRegressor(
             max_iter=10, min_samples_leaf=3, categorical_features=[0, 3], random_state=0
+        ),
+        "products": make_pipeline(PolynomialFeatures(interaction_only=True), LinearRegression()),
+        "kernel behind categories": make_pipeline(
+            make_column_transformer((OneHotEncoder(sparse_output=False), [0, 3]), remainder=StandardScaler()),
+            SVR(),
         ),
     }
     return models[kind].fit(x, y)

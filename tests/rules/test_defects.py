@@ -14,8 +14,24 @@ from sklearn.svm import SVR
 
 import limes
 from effort import repeats
-from internals import sparse_model
+from internals import (
+    Bump,
+    Decay,
+    Filled,
+    Identity,
+    Lookup,
+    Polynomial,
+    Power,
+    Reduced,
+    Stacked,
+    Step,
+    Sum,
+    SumOfProducts,
+    bounds_of,
+    sparse_model,
+)
 from limes.exceptions import InputError
+from limes.models.forms import Linked
 
 
 @pytest.fixture(scope="module")
@@ -357,3 +373,61 @@ def test_errors_of_exact_rules_are_errors(seed):
     assert whole.objective == pytest.approx(0.0, abs=1e-20)
     assert whole.lower_bound == pytest.approx(0.0, abs=1e-20)
     assert 0.0 <= short.lower_bound <= short.objective == short.fresh_fidelity
+
+
+# -- bounds of functions of columns -------------------------------------------------------------------------
+
+
+def _kinds(rng):
+    """Forms of four columns: numbers, numbers, four categories, numbers that may be missing."""
+    line = Polynomial(np.array([[0.5, 1.0, 0.0]]), 0.3, np.array([2.0]))
+    curves = Polynomial(rng.normal(size=(3, 3)), 0.2, rng.normal(size=3))
+    bumps, decays = Bump(rng.normal(size=3), 2.0), Decay(rng.normal(size=3), 1.5)
+    levels = Lookup(np.arange(4.0), rng.normal(size=(3, 4)), rng.normal(size=3), rng.normal(size=3))
+    filled = Filled(bumps, rng.normal(size=3), rng.normal(size=3))
+    powers = Power(np.array([0, 1, 2]))
+    stacked = Stacked((Identity(), Bump(rng.normal(size=2), 1.0)))
+    steps = Step(np.sort(rng.normal(size=4)), rng.normal(size=(3, 5)), rng.normal(size=3))
+    coef = rng.normal(size=3)
+    yield Reduced(SumOfProducts((bumps, decays, levels, filled), coef, np.array(0.5)))
+    yield Reduced(SumOfProducts((powers, stacked, levels, curves), coef, np.array(-0.5)))
+    yield Reduced(SumOfProducts((None, steps, levels, filled), coef, np.array(0.0)))
+    loadings = [rng.normal(size=(m, 5)) for m in (1, 3, 3, 3)]
+    sums = (
+        ((line, bumps, levels, filled), "tanh"),
+        ((line, curves, levels, filled), "relu"),
+        ((line, stacked, levels, steps), "logistic"),
+        ((line, powers, levels, filled), "softplus"),
+    )
+    for functions, link in sums:
+        yield Linked(
+            Reduced(Sum(functions, tuple(loadings), rng.normal(size=5))), link, rng.normal(size=5), 0.1
+        )
+
+
+@pytest.mark.parametrize("seed", range(repeats(30, 8)))
+def test_no_row_of_a_box_is_outside_its_bounds(seed):
+    rng = np.random.default_rng(seed)
+    for form in _kinds(rng):
+        bounds = bounds_of(form)
+        for _ in range(20):
+            ends = [np.sort(rng.normal(size=2)) for _ in range(4)]
+            box = [*ends[:2], np.flatnonzero(rng.permutation(4) < rng.integers(1, 5)).astype(float), ends[3]]
+            rows = np.column_stack([rng.uniform(*its, 2000) for its in ends])
+            for j, its in enumerate(ends):  # ends and what lies beside breaks, too
+                rows[:200, j] = rng.choice(its, 200)
+            for j in range(4):
+                if bounds.texture(j).between == "constant":
+                    box[j] = box[j] if j == 2 else np.append(ends[j], rng.uniform(*ends[j], 3))
+                    rows[:, j] = rng.choice(box[j], 2000)
+            if bounds.texture(3).between is not None and rng.random() < 0.5:
+                box[3] = np.append(box[3], np.nan)
+                rows[:300, 3] = np.nan
+            its, answers = bounds(tuple(box)), form.predict(rows)
+            assert its.low <= answers.min()
+            assert answers.max() <= its.high
+            one = bounds(tuple(value[None] for value in rows[0]))
+            assert one.low == pytest.approx(answers[0], rel=1e-12, abs=1e-12)
+            assert one.high == pytest.approx(answers[0], rel=1e-12, abs=1e-12)
+            assert not one.stakes.any()
+            np.testing.assert_allclose(bounds.values(rows), answers)

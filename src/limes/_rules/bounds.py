@@ -13,7 +13,8 @@ between those of its parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from heapq import heappop, heappush
@@ -25,12 +26,33 @@ from scipy.special import expit, logsumexp, softmax
 
 from limes import _kernels
 from limes._arrays import Bools, Floats, Ints, times
-from limes._functions import LARGEST, Function, Lookup, Members, is_line
+from limes._functions import (
+    LARGEST,
+    Bump,
+    Decay,
+    Filled,
+    Function,
+    Identity,
+    Lookup,
+    Members,
+    Polynomial,
+    Power,
+    Stacked,
+    is_line,
+)
 from limes._functions import parts as families_of
 from limes._functions import texture as texture_of
 from limes.exceptions import InputError, NotReadableError
 from limes.models._algebra import map_outputs
-from limes.models.forms._base import Combination, Form, GaussianKernels, Reducible, Sum, outputs_of
+from limes.models.forms._base import (
+    Combination,
+    Form,
+    GaussianKernels,
+    Reducible,
+    Sum,
+    SumOfProducts,
+    outputs_of,
+)
 from limes.models.forms._linked import Linked, Ridges, Softmax, as_sum
 from limes.models.forms._links import CURVES
 from limes.models.forms._trees import Forest
@@ -103,8 +125,9 @@ def unbounded(reason: str, instead: str) -> NotReadableError:
     if "output='margin'" in reason:  # which would be of no help: the margin was tried, too
         reason = "neither its answers nor the margins behind them have some that are read"
     return NotReadableError(
-        "objective='certain' needs a model with bounds over boxes, such as trees, sums and what is monotone "
-        f"in one of them: {reason or 'this model has none that are read'}; {instead} takes any model"
+        "objective='certain' needs a model with bounds over boxes, such as trees, sums, products of "
+        "functions of columns and what is monotone in one of them: "
+        f"{reason or 'this model has none that are read'}; {instead} takes any model"
     )
 
 
@@ -130,7 +153,18 @@ def bounds_of(form: Form) -> Bounds | None:
             return KernelBounds(form)
         case Ridges() if form.scales.ndim == 1 and _is_monotone(form.activation):
             return RidgeBounds(form)
+        case Linked() if form.curve.is_monotone and not outputs_of(form):
+            with suppress(InputError):  # columns interact before the link
+                return UnitBounds(form, form.terms) if _have_ranges(form.terms) else None
+        case Reducible() if not outputs_of(form):
+            terms = form.reduce()
+            return ProductBounds(form, terms) if _have_ranges(terms) else None
     return None
+
+
+def _have_ranges(terms: Sum | SumOfProducts) -> bool:
+    """Whether the range of each column's functions between two values is known."""
+    return all(function is None or _has_range(function) for function in terms.functions)
 
 
 def _is_monotone(activation: str) -> bool:
@@ -141,6 +175,13 @@ def _kind_of(function: Function) -> Kind:
     if texture_of(function).constant:
         return "constant"
     return "line" if is_line(function) else "other"
+
+
+def _breaks_of(function: Function) -> Floats:
+    """Return where functions may jump or bend, ascending."""
+    keys = np.concatenate([_keys_of(family) for family in families_of(function)])
+    # numbers that are looked up differ from those on their two sides
+    return np.unique(np.concatenate([texture_of(function).breaks, keys, np.nextafter(keys, -np.inf)]))
 
 
 def _keys_of(function: Function) -> Floats:
@@ -240,10 +281,7 @@ class _SumBounds(Bounds):
             return UNREAD
         families = [*families_of(function)]
         between = max(map(_kind_of, families), key=_KINDS.index)
-        keys = np.concatenate([_keys_of(family) for family in families])
-        # numbers that are looked up differ from those on their two sides
-        breaks = np.concatenate([texture_of(function).breaks, keys, np.nextafter(keys, -np.inf)])
-        return Texture(np.unique(breaks), between)
+        return Texture(_breaks_of(function), between)
 
     def __call__(self, box: Box) -> Range:
         low = high = float(self.form.intercept)
@@ -586,8 +624,10 @@ class _OddsBounds(Bounds):
 # -- kernel machines and networks ---------------------------------------------------------------------------
 #
 # Each term has a range over a box: a Gaussian kernel between those at the nearest and at the farthest point
-# of the box from its centre, a monotone activation between those at the ends of w·x + b. The sum of the terms
-# lies between the sums of their ends, which no row need reach.
+# of the box from its centre, a monotone activation between those at the ends of its sum, a product of
+# functions of columns between products of their ends. The sum of the terms lies between the sums of their
+# ends, which no row need reach. Behind encoders and imputers columns have functions of categories and missing
+# values, too.
 
 
 @dataclass(frozen=True, eq=False)
@@ -640,10 +680,148 @@ class RidgeBounds(IntervalBounds):
         curve: Callable[[Floats], Any] = (
             (lambda s: s) if form.activation == "identity" else CURVES[form.activation].function
         )
-        least, largest = np.sort([curve(inner[0]), curve(inner[1])], axis=0)
-        spread = np.abs(ends[1] - ends[0])
-        share = spread / np.maximum(spread.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-        return _weighted(form.scales, least, largest, form.intercept, (largest - least)[:, None] * share)
+        return _of_units(curve, form.scales, inner, np.abs(ends[1] - ends[0]), form.intercept)
+
+
+def _has_range(function: Function) -> bool:
+    families = [its.function if isinstance(its, Filled) else its for its in families_of(function)]
+    return all(
+        isinstance(its, Bump | Decay | Polynomial | Power | Identity) or texture_of(its).constant
+        for its in families
+    )
+
+
+def _range_of(function: Function, values: Floats) -> tuple[Floats, Floats]:
+    """Return the least and the largest of m functions over the numbers between values, and a missing one."""
+    if isinstance(function, Stacked):
+        parts = [_range_of(family, values) for family in function.families]
+        return np.concatenate([low for low, _ in parts]), np.concatenate([high for _, high in parts])
+    at = [function(values)]
+    numbers = values[~np.isnan(values)]
+    if numbers.size and numbers[0] < numbers[-1]:
+        at.append(_between(function, float(numbers[0]), float(numbers[-1])))
+    every = np.concatenate(at, axis=1)
+    return every.min(axis=1), every.max(axis=1)
+
+
+def _between(function: Function, first: float, last: float) -> Floats:
+    """Return values of m functions among which their extremes between two numbers are, (m, n)."""
+    match function:
+        case Filled():
+            return _between(function.function, first, last) * function.factor[:, None]
+        case Bump() | Decay():  # they rise up to the center and fall behind it
+            center = np.clip(function.center, first, last)
+            exponent = (
+                0.5 * function.precision * (center - function.center) ** 2
+                if isinstance(function, Bump)
+                else function.rate * np.abs(center - function.center)
+            )
+            return np.asarray(np.exp(-exponent))[:, None]
+        case Polynomial():
+            c = function.coefficients
+            with np.errstate(divide="ignore", invalid="ignore"):
+                t = np.clip(-0.5 * c[:, 1] / c[:, 2], first - function.center, last - function.center)
+            t = np.where(c[:, 2] == 0.0, first - function.center, t)
+            return (c[:, 0] + c[:, 1] * t + c[:, 2] * t * t)[:, None]
+        case Power():
+            return function(np.clip([0.0], first, last))
+        case Identity():
+            return np.array([[first]])
+    # constant between breaks, at each of which the piece before it ends
+    breaks = _breaks_of(function)
+    inside = breaks[(breaks >= first) & (breaks < last)]
+    return np.asarray(function(np.concatenate([[first], inside, np.nextafter(inside, np.inf)])))
+
+
+@dataclass(frozen=True, eq=False)
+class _ColumnBounds(IntervalBounds):
+    """Bounds of what reads functions of columns: of categories over those in a box, else over intervals."""
+
+    terms: Any  # whose ``functions`` are those of the columns, or None
+
+    def texture(self, j: int) -> Texture:
+        function = self.terms.functions[j]
+        if function is None:
+            return UNREAD
+        if texture_of(function).constant:
+            return Texture(_breaks_of(function), "constant")
+        return Texture(np.zeros(0), "other")
+
+    def __call__(self, box: Box) -> Range:
+        low, high, stakes = self._ends(box)
+        return Range(low, high, np.arange(len(box)), np.array([v[(v.size - 1) // 2] for v in box]), stakes)
+
+    def _ends(self, box: Box) -> tuple[float, float, Floats]:
+        raise NotImplementedError
+
+    def _ranges(self, j: int, values: Floats) -> tuple[Floats, Floats]:
+        """Return the ends of the functions of column j."""
+        function = self.terms.functions[j]
+        if texture_of(function).constant:  # every piece has a value in the box
+            its = function(values)
+            return its.min(axis=1), its.max(axis=1)
+        return _range_of(function, values)
+
+
+@dataclass(frozen=True, eq=False)
+class ProductBounds(_ColumnBounds):
+    """Bounds of Σ_i coef_i ∏_j φ_ij(x_j): each product lies between those of its factors' ends."""
+
+    def _ends(self, box: Box) -> tuple[float, float, Floats]:
+        terms: SumOfProducts = self.terms
+        least = largest = np.ones(terms.coef.size)
+        shares = np.zeros((terms.coef.size, len(box)))
+        for j, (function, values) in enumerate(zip(terms.functions, box, strict=True)):
+            if function is None:
+                continue
+            low, high = self._ranges(j, values)
+            products = np.stack([least * low, least * high, largest * low, largest * high])
+            least, largest = products.min(axis=0), products.max(axis=0)
+            size = np.maximum(np.abs(low), np.abs(high))
+            shares[:, j] = (high - low) / np.maximum(size, np.finfo(float).tiny)
+        size = np.maximum(np.abs(least), np.abs(largest))
+        return _weighted(terms.coef, least, largest, terms.intercept, size[:, None] * shares)
+
+
+@dataclass(frozen=True, eq=False)
+class UnitBounds(_ColumnBounds):
+    """Bounds of Σ_k coef_k · link(Σ_j f_jk(x_j)): a monotone link is between those of its sum's ends."""
+
+    form: Linked
+
+    def _ends(self, box: Box) -> tuple[float, float, Floats]:
+        terms: Sum = self.terms
+        inner, spread = (
+            [terms.intercept.copy(), terms.intercept.copy()],
+            np.zeros((terms.intercept.size, len(box))),
+        )
+        for j, (function, loading) in enumerate(zip(terms.functions, terms.loadings, strict=True)):
+            if function is None:
+                continue
+            low, high = self._effects(j, box[j], loading)
+            inner[0] += low
+            inner[1] += high
+            spread[:, j] = high - low
+        return _of_units(self.form.curve.function, self.form.coef.ravel(), inner, spread, self.form.intercept)
+
+    def _effects(self, j: int, values: Floats, loading: Floats) -> tuple[Floats, Floats]:
+        """Return the ends of what column j adds to each sum, (K,)."""
+        function = self.terms.functions[j]
+        if texture_of(function).constant or is_line(function):
+            effects = times(function(values).T, loading)
+            return effects.min(axis=0), effects.max(axis=0)
+        low, high = self._ranges(j, values)
+        ends = np.stack([low[:, None] * loading, high[:, None] * loading])
+        return ends.min(axis=0).sum(axis=0), ends.max(axis=0).sum(axis=0)
+
+
+def _of_units(
+    curve: Callable[[Floats], Any], scales: Floats, inner: Sequence[Floats], spread: Floats, intercept: Floats
+) -> tuple[float, float, Floats]:
+    """Return the ends of Σ_h scales_h · curve(s_h), s between ``inner`` and spread by column, (h, d)."""
+    least, largest = np.sort([curve(inner[0]), curve(inner[1])], axis=0)
+    share = spread / np.maximum(spread.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    return _weighted(scales, least, largest, intercept, (largest - least)[:, None] * share)
 
 
 def _weighted(
@@ -654,5 +832,5 @@ def _weighted(
     low, high = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
     base = float(np.ravel(intercept)[0])
     # roundings of sums must not lower an upper bound, nor raise a lower one
-    blur = np.finfo(float).eps * weights.size * float(np.abs(ends).sum() + abs(base))
+    blur = np.finfo(float).eps * sum(gaps.shape) * float(np.abs(ends).sum() + abs(base))
     return base + low - blur, base + high + blur, np.abs(weights) @ gaps
