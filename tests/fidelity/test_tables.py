@@ -524,6 +524,25 @@ def test_r_squared_is_unknown_where_draws_miss_rows_of_exact_coefficients():
     assert (usual.fidelity_errors < 0.05).all()
 
 
+def test_r_squared_is_unknown_where_draws_miss_what_gamma_shows():
+    """Draws have thousands of rows of an event of 1e-14, and none of one of 2e-9, which decides Var_w f."""
+    lightgbm = pytest.importorskip("lightgbm")
+    columns = np.random.default_rng([900035, 0]), np.random.default_rng([900035, 1])
+    x = np.column_stack([columns[0].normal(size=29), columns[1].uniform(-1, 1, 29)])
+    noise = np.random.default_rng([900035, 99]).normal(size=29) / 2
+    y = (1.0 * np.sin(1.3 * x[:, 0]) + 2.0 * np.sin(1.3 * x[:, 1] + 1) + noise >= 0.2).astype(int)
+    model = lightgbm.LGBMClassifier(n_estimators=4, min_child_samples=3, verbose=-1, n_jobs=1).fit(x, y)
+    explainer = limes.TabularExplainer(
+        model, x, weights="euclidean", bandwidth=0.3, output="probability", contributions=False
+    )
+    explanation = explainer([[0.8039311975977315, 0.8258492676467644]], progress=False)
+    fit = explanation.coefficients
+    assert fit.values.any()
+    for fidelity, error in zip(fit.fidelity.ravel(), fit.fidelity_errors.ravel(), strict=True):
+        assert np.isnan(fidelity)
+        assert np.isinf(error)
+
+
 def test_effects_explain_no_less_than_the_surrogate():
     """Cells that no drawn row lay in counted 0: R² of the effects was 0 ± 0 beside an exact 0.59."""
     table, y = load_breast_cancer(return_X_y=True)

@@ -130,7 +130,7 @@ def test_long_texts_are_sampled_from_the_read_model_without_a_call():
     assert explanation.method == "sampled"
     assert "sampled from the read model" in explanation.reason
     assert explanation.model_calls == 0
-    assert explanation.row_converged.all()
+    assert explanation.coefficients.row_converged.all()
     assert (
         explanation.coefficients.standard_errors.max() < 0.005 * np.abs(explanation.coefficients.values).max()
     )

@@ -158,10 +158,15 @@ class WeightedRows:
         # rare rows decide the variance then, and none of them was drawn
         centred, f = (self.h.T - inclusion) * self.weights[:, None], self.f - self.weights @ self.f
         errors = np.sqrt((centred**2).T @ f**2)
-        unseen = UNSEEN_ROWS * (self.weights @ self.weights) * np.ptp(self.f, axis=0)
+        unseen = UNSEEN_ROWS * float(self.weights @ self.weights)
         largest = np.abs(self.h.T - inclusion).max(axis=0, initial=0.0)[:, None]
-        allowed = ERRORS * errors + largest * (unseen + ROUNDING * np.abs(self.f).max(axis=0))
-        return np.asarray((np.abs(gamma - centred.T @ f) > allowed).any(axis=0))
+        rounding = ROUNDING * np.abs(self.f).max(axis=0)
+        missed = np.abs(gamma - centred.T @ f) - ERRORS * errors - largest * rounding
+        # what adds this to Γ, with the probability of rows that were not drawn, has a variance of at least
+        # the square over that: it must not exceed the error of the rows' own
+        variance = np.maximum(missed, 0.0) ** 2 / (np.maximum(largest, np.finfo(float).tiny) ** 2 * unseen)
+        is_off = (missed > largest * unseen * np.ptp(self.f, axis=0)) | (variance > self.mean(f**2)[1])
+        return np.asarray(is_off.any(axis=0))
 
     def residuals(self, mean: Floats, inclusion: Floats, coef: Floats) -> Floats:
         """Answers less mean + Σ_j coef_j (h_j - α_j), (m, k), for means (k,) and coefficients (d, k)."""
