@@ -561,7 +561,7 @@ def explain_table(
     learnt_from = source
     if earlier is not None and background is None:
         learnt_from = Increment.of(source, earlier, folder).beginning(source)
-    rows = background_of_run(background, learnt_from, names, how.types)
+    rows = background_of_run(background, learnt_from, names, how.types, fitted)
     if how.is_by_facts(sparse, exclude, objective, max_calls):
         chosen = how.of_rules(fitted, sparse, exclude, objective)
     else:

@@ -365,6 +365,8 @@ def texts_of_run(
     for name, texts in encoded.items():
         if source.is_csv and _holds_numbers(source, name) and name not in types.texts:
             files.note_of_cast(name, "text", texts[0])
+        if source.is_csv:
+            files.note_of_missing(source.first.name, name, texts)
     return tuple(dict.fromkeys([*encoded, *types.texts]))
 
 
@@ -375,13 +377,19 @@ def _holds_numbers(source: Source, name: str) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
 
 
-def background_of_run(path: Path | None, source: Source, columns: list[str], types: files.ColumnTypes) -> Any:
+def background_of_run(
+    path: Path | None, source: Source, columns: list[str], types: files.ColumnTypes, model: Any
+) -> Any:
     """Read or sample the table from which bins are learnt, as the library of most models: pandas."""
     if path is not None:
+        from limes.scale._frames import check_columns
+
         table = types.cast(files.read_table(path, types.texts))
+        check_columns(path, table.columns, columns)
         names = Names(table.columns)
-        places = [names.called(name) for name in columns]
-        return (table[:, [its[0] for its in places]] if all(places) else table).to_native()
+        table = table[:, [names.called(name)[0] for name in columns]]
+        table, faults = files.with_numbers(path, table, table.columns, model, types)
+        return (table[files.good_rows(path, len(table), faults)] if faults else table).to_native()
     from limes.scale._sources import decimated
 
     require("pandas", "limes explain-table without --background", package="'limes[pandas]'")
