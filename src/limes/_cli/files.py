@@ -206,7 +206,7 @@ def _read_csv(path: str, *, backend: str, texts: Sequence[str] = ()) -> Any:
 
 
 def _with_texts(backend: str, texts: Sequence[str], decimal: str = ".") -> dict[str, Any]:
-    """Options of a reader of CSV files that keep columns as texts, 007 and all; the same cells are missing."""
+    """Options of a reader of CSV files that keep columns as texts, 007 and all, with the same gaps."""
     if backend == "pandas":
         return {"dtype": dict.fromkeys(texts, str)} if texts else {}
     if backend == "polars":
@@ -598,12 +598,12 @@ def note_of_cast(column: Any, kind: str, category: Any) -> None:
 
 
 def note_of_missing(where: str, column: Any, categories: Iterable[Any]) -> None:
-    """State that a category of the model cannot be told from a missing value in a CSV file."""
+    """State that a category of the model reads as missing in a CSV file."""
     lost = [value for value in categories if isinstance(value, str) and value in MISSING]
     if lost:
         text = (
-            f"limes: {where}: cells {lost[0]!r} of column {one_line(str(column))!r} are read as missing, and the "
-            "model's encoder has that category: store the table as .parquet to keep it"
+            f"limes: {where}: cells {lost[0]!r} of column {one_line(str(column))!r} are read as missing, and "
+            "the model's encoder has that category: store the table as .parquet to keep it"
         )
         typer.secho(text, fg="yellow", err=True)
 

@@ -54,7 +54,7 @@ from limes._cli.tables import (
 from limes._cli.watching import TERMINATED, Terminated, ending_in_order, rows_are_supervised
 from limes._explanation.attribution import changed
 from limes._explanation.drawing import Printable
-from limes._explanation.wording import one_line
+from limes._explanation.wording import count, one_line
 from limes.exceptions import InputError, LimesError, ModelError
 
 if TYPE_CHECKING:
@@ -710,7 +710,9 @@ def verify(
     result = check(out, None if table is None else Source.of(table))
     for problem in result.problems:
         typer.secho(one_line(problem), fg="red", err=True)
-    typer.echo(f"{out}: {result.parts:,} parts, {result.rows:,} rows, {result.errors:,} with errors")
+    typer.echo(
+        f"{out}: {count(result.parts, 'part')}, {count(result.rows, 'row')}, {result.errors:,} with errors"
+    )
     if result.problems:
         raise typer.Exit(_WRONG)
 

@@ -462,6 +462,8 @@ def _differences(previous: Mapping[str, Any], run: Mapping[str, Any], of: str = 
         was, now = previous.get(name), run.get(name)
         if isinstance(was, dict) and isinstance(now, dict):
             yield from _differences(was, now, f"{of}{name} ")
+        elif name not in previous or name not in run:
+            yield f"{of}{name} is {'new' if name in run else 'gone'}"
         elif was != now:
             yield f"{of}{name} was {shorten(repr(was), _LONGEST)}, is {shorten(repr(now), _LONGEST)}"
 
