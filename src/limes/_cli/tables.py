@@ -490,11 +490,15 @@ def print_row_change(its: RowChange, top: int) -> None:
         lines.add_column(title, justify="right" if right else "left", no_wrap=right, overflow="fold")
     for name, change in its.largest[:top]:
         levels = [difference(level, 3) for level in its.contributions[name]]
-        lines.add_row(Text(one_line(name)), *levels, difference(change, 3))
+        error = its.errors.get(name, 0.0)
+        (changed,) = estimates([change], [error], 3) if error else [(difference(change, 3),)]
+        lines.add_row(Text(one_line(name)), *levels, " ".join(changed))
     rich.print(lines)
     if top < len(its.largest):
         rest = sum(change for _, change in its.largest[top:])
         typer.echo(f"{len(its.largest) - top} more, {difference(rest, 3)} together: --top {len(its.largest)}")
+    if any(its.errors.values()):
+        typer.echo("±: one standard error of the change, at most")
     typer.echo("the changes of what is usual and of contributions add up to that of the prediction")
 
 
