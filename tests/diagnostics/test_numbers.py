@@ -104,6 +104,18 @@ def test_distances_in_deviations_have_errors_that_cover():
     assert np.mean(within) >= 0.93
 
 
+def test_misses_and_orders_that_are_rounding_are_0():
+    """A linear model is its own slopes, and its columns add up: misses and orders are rounding."""
+    X = np.random.default_rng(5).normal(size=(60, 3)) * [1.0, 1e3, 1e-3]
+    explainer = limes.TabularExplainer(linear([0.1, 0.3, 7.0], 0.7), X, bins=None)
+    for i in range(10):
+        row = limes.diagnose(explainer(X[i : i + 1]), progress=False).rows[0]
+        measured = {measure.name: measure.value for measure in row.measures}
+        assert (measured["local error"], measured["order of features"]) == (0.0, 0.0)
+    suggested = limes.suggest_design(explainer, X[:10])
+    assert suggested.miss[suggested.names.index("slopes")] == 0.0
+
+
 def test_the_path_is_the_explanation_at_other_bandwidths(small):
     X, model, explanation, row = small
     for at in (0, 7, 12, 24):

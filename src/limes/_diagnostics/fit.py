@@ -66,7 +66,8 @@ class SurrogateFit:
 
     @property
     def local_error(self) -> float:
-        return self.row.prediction - self.row.surrogate
+        error = self.row.prediction - self.row.surrogate
+        return error if abs(error) > self.row.rounding else 0.0
 
     @property
     def distance(self) -> float:
@@ -297,7 +298,7 @@ class Account:
         """Σ|last - alone| / Σ|φ|."""
         size = float(np.abs(self.values).sum())
         moved = float(np.abs(self.last - self.alone).sum())
-        return moved / size if max(size, moved) > self.row.rounding and size > 0 else 0.0
+        return moved / size if moved > self.row.rounding and size > 0 else 0.0
 
     def measures(self) -> Iterator[Measure]:
         if self.is_exact:
