@@ -15,6 +15,11 @@ from itertools import islice
 
 # Cells of a column of text that are tried as numbers, and the share that may fail in a column of numbers
 TRIED, WRONG = 2000, 0.01
+# Cells of a column of features that are missing, quoted or not: those of pandas, for all readers
+MISSING = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
 # Bytes, and lines, by which a file's dialect is found
 HEAD, _LINES = 1 << 18, 200
 _SEPARATORS = (",", ";", "\t")

@@ -273,6 +273,8 @@ WARNINGS: Mapping[str, Kind] = {
             "answers to the longest prompts are not to be trusted",
             "known": "the answer has the probability {before} without any source and {after} with all of "
             "them: the model knows it, or the rest of the prompt tells it",
+            "less likely": "the answer has the probability {before} without any source and {after} with all "
+            "of them: the sources make it less likely",
             "unwritten": "{model} would write another answer: {its!r} where this one has {word!r}{place}",
             "one superpixel": "the whole image is one superpixel: its coefficient compares the image with "
             "its fill; choose other segments",

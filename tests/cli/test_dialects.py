@@ -100,6 +100,57 @@ def test_every_library_of_frames_reads_it(tmp_path, monkeypatch, backend, way):
     assert frame.to_dict(as_series=False) == FRAME.drop(columns="leer").to_dict("list")
 
 
+@pytest.mark.parametrize("word", ["None", "<NA>", "NA", "null", "n/a", ""])
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow", "run"])
+def test_all_readers_take_the_same_words_for_missing(tmp_path, monkeypatch, word, backend):
+    path = tmp_path / "t.csv"
+    path.write_text("size,town,n\n" + f"1.5,Basel,1\n{word},{word},2\n0.5,Bern,3\n" * 5)
+    expected = {"size": [1.5, None, 0.5] * 5, "town": ["Basel", None, "Bern"] * 5}
+    if backend == "run":
+        source = Source.of(place_of(path))
+        (part,) = source.parts(100, source.schema.names)
+        frame = typed(*part.read(source.schema.names), source.schema, ())[0].to_pandas()
+    else:
+        pytest.importorskip(backend)
+        monkeypatch.setattr(files, "find_spec", lambda name: name == backend or None)
+        frame = read_table(path).to_pandas()
+    for name, cells in expected.items():
+        assert [None if pd.isna(cell) else cell for cell in frame[name]] == cells
+
+
+def test_a_category_that_reads_as_missing_is_noted(tmp_path):
+    table = pd.DataFrame({"job": ["None", "nurse", "clerk"] * 20, "age": np.arange(60.0)})
+    columns = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["job"]), remainder="passthrough"
+    )
+    skops.io.dump(make_pipeline(columns, Ridge()).fit(table, table["age"]), tmp_path / "m.skops")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    table.to_parquet(tmp_path / "t.parquet")
+    for command in (["explain", "--row", "0"], ["explain-table"]):
+        for kind, count in (("csv", 1), ("parquet", 0)):
+            name, *options = command
+            out = [str(tmp_path / kind)] if name == "explain-table" else []
+            paths = [str(tmp_path / "m.skops"), str(tmp_path / f"t.{kind}"), *out]
+            result = CliRunner().invoke(app, [name, *paths, *options])
+            assert result.exit_code == 0, result.exception
+            assert result.stderr.count("cells 'None' of column 'job' are read as missing") == count
+
+
+def test_a_background_of_csv_is_read_as_the_table_is(tmp_path):
+    table = pd.DataFrame({"a": np.arange(200.0), "b": np.arange(200.0) % 7})
+    skops.io.dump(Ridge().fit(table, table["a"]), tmp_path / "m.skops")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    table.astype({"a": object}).replace({"a": {3.0: "?"}}).to_csv(tmp_path / "b.csv", index=False)
+    table[["a"]].to_csv(tmp_path / "less.csv", index=False)
+    arguments = ["explain-table", str(tmp_path / "m.skops"), str(tmp_path / "t.csv"), str(tmp_path / "out")]
+    result = CliRunner().invoke(app, [*arguments, "--background", str(tmp_path / "b.csv")])
+    assert result.exit_code == 0, result.exception
+    assert "1 row of b.csv is left out: row 3, column 'a': '?' is no number" in result.stderr
+    lacking = CliRunner().invoke(app, [*arguments, "--background", str(tmp_path / "less.csv")])
+    assert isinstance(lacking.exception, InputError)
+    assert "less.csv has no column 'b'; it has 'a'" in str(lacking.exception)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("dialects")

@@ -78,8 +78,42 @@ def test_fidelity_and_variance_are_those_of_all_rows(small):
     fidelity = 1 - weights @ (f - surrogate) ** 2 / variance
     fit = row.diagnostics["fit"]
     assert abs(fit.fidelity - fidelity) < Z_LIMIT * fit.fidelity_error + EXACT
-    assert fit.deviation == pytest.approx(np.sqrt(variance), rel=0.1)
+    assert abs(fit.deviation.value - np.sqrt(variance)) < Z_LIMIT * fit.deviation.error + EXACT
     assert fit.shares.sum() == pytest.approx(fit.fidelity)
+
+
+def test_distances_in_deviations_have_errors_that_cover():
+    """Against 200,000 rows of the weighted law; of a linear model the deviation is exact."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(200, 3))
+    y = X[:, 0] * X[:, 1] + np.abs(X[:, 2])
+    within = []
+    for model in (RandomForestRegressor(20, max_depth=5, random_state=0).fit(X, y), linear([1.0, 2.0, 0.5])):
+        explainer = limes.TabularExplainer(model, X)
+        for i in range(20):
+            explanation = explainer(X[i : i + 1])
+            x, _ = explainer.design(X[i : i + 1]).draw(rng.uniform(size=(200_000, 3)))
+            surrogate = explanation.coefficients.surrogate_predictions[0]
+            truth = abs(model.predict(X[i : i + 1])[0] - surrogate) / model.predict(x).std()
+            fit = limes.diagnose(explanation, progress=False).rows[0].diagnostics["fit"]
+            (measured,) = [measure for measure in fit.measures() if measure.name == "local error"]
+            of_rows = 3e-3 * truth  # by the truth's own draws
+            within.append(abs(measured.value - truth) <= 1.96 * np.hypot(measured.error, of_rows))
+            is_exact = explanation.fidelity_errors[0] == 0
+            assert (measured.error == 0) == is_exact
+    assert np.mean(within) >= 0.93
+
+
+def test_misses_and_orders_that_are_rounding_are_0():
+    """A linear model is its own slopes, and its columns add up: misses and orders are rounding."""
+    X = np.random.default_rng(5).normal(size=(60, 3)) * [1.0, 1e3, 1e-3]
+    explainer = limes.TabularExplainer(linear([0.1, 0.3, 7.0], 0.7), X, bins=None)
+    for i in range(10):
+        row = limes.diagnose(explainer(X[i : i + 1]), progress=False).rows[0]
+        measured = {measure.name: measure.value for measure in row.measures}
+        assert (measured["local error"], measured["order of features"]) == (0.0, 0.0)
+    suggested = limes.suggest_design(explainer, X[:10])
+    assert suggested.miss[suggested.names.index("slopes")] == 0.0
 
 
 def test_the_path_is_the_explanation_at_other_bandwidths(small):
@@ -223,7 +257,9 @@ def test_an_effect_of_rounding_alone_is_written_as_0():
     """For three coefficients of 2, the model moves by -0.1, by rounding, and not at all near the row."""
     row = row_output(values=[2.0, 2.0, 2.0], errors=[0.0, 0.0, 0.0])
     effects = Estimate(np.array([-0.1, 1e-12, 0.0]), np.zeros(3))
-    findings = list(Alignment(row=row, effects=effects, inside=0.0, around=1.0).findings())
+    findings = list(
+        Alignment(row=row, effects=effects, inside=0.0, around=Estimate.exact(np.array(1.0))).findings()
+    )
     assert [finding.number for finding in findings] == [-0.1, 0.0, 0.0]
     assert ["changes it by 0:" in finding.sentence for finding in findings] == [False, True, True]
 
@@ -232,7 +268,9 @@ def test_only_coefficients_that_are_large_and_certain_are_called_artifacts():
     """Three coefficients that nothing near the row explains: a large one, a small one, an uncertain one."""
     row = row_output(values=[2.0, -0.1, 2.0], errors=[0.0, 0.0, 5.0])
     effects = Estimate(np.zeros(3), np.zeros(3))
-    assert Alignment(row=row, effects=effects, inside=0.0, around=1.0).artifacts() == [0]
+    assert Alignment(
+        row=row, effects=effects, inside=0.0, around=Estimate.exact(np.array(1.0))
+    ).artifacts() == [0]
 
 
 def test_a_column_without_a_value_has_no_correlation():

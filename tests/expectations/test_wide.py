@@ -261,11 +261,13 @@ def test_errors_grow_no_faster_than_stated_beyond_a_range(name):
 def test_waves_of_all_groups_are_those_of_each_to_the_last_bit():
     rng = np.random.default_rng(4)
     groups, offsets = [], []
-    for count, others in ((1, 0), (7, 2), (0, 3), (64, 0), (33, 1)):
+    for count, others, turn in ((1, 0, 0), (7, 40, 0), (0, 40, 0), (64, 0, 0), (33, 40, 1), (0, 40, 1)):
         even = 0.3 + 1j * (0.5 + np.arange(count)) * rng.uniform(0.1, 0.4)
-        groups.append(NodeGroup(np.append(even, rng.normal(size=others) + 0j), count))
+        # some of the others of a group turn, or none
+        turning = 1j * turn * (np.arange(others) % 3)
+        groups.append(NodeGroup(np.append(even, rng.normal(size=others) + turning), count))
         offsets.append(np.append(np.full(count, 0.7), rng.normal(size=others)))
-    values = rng.normal(size=(5, 6))
+    values = rng.normal(size=(6, 40))
     joined = NodeGroups(groups, np.concatenate(offsets)).waves(values)
     each = [
         waves_at(group.nodes, value, offset[:, None], group.equidistant)

@@ -79,6 +79,24 @@ def test_errors_of_sampled_averages_cover():
     assert np.mean(inside) > 0.95
 
 
+def test_errors_of_fills_that_are_alike_cover():
+    """Two fills that hardly differ: errors of the same drawn sets would be the same, and not cancel."""
+    near = [np.full(IMAGE.shape, 10, dtype=np.uint8), np.full(IMAGE.shape, 12, dtype=np.uint8)]
+    options = {"segment_options": {"rows": 4, "columns": 4}, "segments": "grid", "fill": near}
+    truth = limes.ImageExplainer(rough, max_calls=(1 << 17) + 16, **options)(IMAGE)
+    assert truth.method == "exact"
+    within = []
+    for seed in range(40):
+        explanation = limes.ImageExplainer(rough, rng=seed, max_calls=400, **options)(IMAGE)
+        for name in ("coefficients", "contributions"):
+            its, true = getattr(explanation, name), getattr(truth, name)
+            within.append(np.abs(its.values - true.values) <= 1.96 * its.standard_errors)
+    assert np.mean(within) >= 0.93
+    again = limes.ImageExplainer(rough, rng=0, max_calls=400, **options)(IMAGE)
+    twice = limes.ImageExplainer(rough, rng=0, max_calls=400, **options)(IMAGE)
+    np.testing.assert_array_equal(again.contributions.values, twice.contributions.values)
+
+
 def test_fills_that_do_not_agree_are_named():
     explanation = limes.ImageExplainer(
         lambda images: np.asarray(images, dtype=float)[:, 0, 0, 0],

@@ -630,6 +630,7 @@ def test_options_that_do_not_exist(options, error, message):
         ({"labels": ["a", "b", "c"]}, "3 labels, the first of them 'a', and the model gives 4 answers"),
         ({"output": "birds", "labels": ["dog", "cat", "bird", "fish"]}, "did you mean 'bird'"),
         ({"output": 4}, "output=4 is not among the model's 4 answers"),
+        ({"output": "probability"}, "of a network pass link='softmax' or 'sigmoid' for probabilities"),
         ({"output": []}, "pass one class or more"),
         ({"fill": (1, 2)}, r"fill has shape \(2,\)"),
         ({"fill": lambda image, labels: np.full(image.shape, np.nan)}, "not finite"),

@@ -353,3 +353,26 @@ def test_the_line_in_a_page_goes_through_every_value():
     share = (y.max() - y) / np.ptp(y)
     np.testing.assert_allclose(share, (SERIES - SERIES.min()) / np.ptp(SERIES), atol=0.003)
     assert 0 < y.min() < y.max() < 100
+
+
+class Conv1d:
+    """Stand in for a network of torch: it has parts, and fails where channels are not second."""
+
+    def modules(self):
+        yield self
+
+    def __call__(self, series):
+        if np.shape(series)[1] != 3:
+            raise RuntimeError("expected input to have 3 channels")
+        return np.asarray(series).mean(axis=(1, 2))
+
+
+def test_a_network_of_convolutions_is_told_its_layout():
+    series = np.random.default_rng(0).normal(size=(20, 3))
+    with pytest.raises(limes.exceptions.ModelError, match=r"have 3 channels; .*: pass layout='first'"):
+        SeriesExplainer(Conv1d(), count=4)(series)
+    explanation = SeriesExplainer(Conv1d(), count=4, layout="first")(series)
+    np.testing.assert_allclose(explanation.predictions, series.mean())
+    with pytest.raises(limes.exceptions.ModelError) as caught:
+        SeriesExplainer(Conv1d(), count=4, layout="last")(series)
+    assert "pass layout" not in str(caught.value)

@@ -278,6 +278,29 @@ def test_the_command_shows_at_most_80_columns_and_states_drift(broken, tmp_path)
     assert isinstance(compare(broken[0], tmp_path / "nowhere").exception, InputError)
 
 
+def test_changes_of_sampled_contributions_have_errors_that_cover(tmp_path):
+    """Read and sample the same tree, in both layouts: whatever changes is an error of sampling."""
+    rows = draw(np.random.default_rng(8), 40)
+    options = {"method": "sampled", "max_calls": 300}
+    within = []
+    for i, layout in enumerate(("wide", "long")):
+        other = limes.TabularExplainer(MODEL.predict, BACKGROUND, rng=i, **options)
+        one = run(tmp_path / f"read-{i}", rows)
+        two = run(tmp_path / f"sampled-{i}", rows, other, layout=layout, contributions=True)
+        for row in map(str, range(40)):
+            (change,) = row_changes(one, two, row)
+            within += [abs(moved) <= 1.96 * change.errors[name] + 1e-9 for name, moved in change.largest]
+        (same,) = row_changes(one, one, "3")
+        assert set(same.errors.values()) == {0.0}
+    assert np.mean(within) >= 0.93
+    shown = compare(one, two, "--account", 3)
+    assert "±: one standard error of the change, at most" in shown.output
+    assert shown.output.count(" ± ") == sum(
+        error > 0 for error in row_changes(one, two, "3")[0].errors.values()
+    )
+    assert "±" not in compare(one, one, "--account", 3).output
+
+
 def test_the_account_of_a_rows_change(broken):
     one, two = broken
     (change,) = row_changes(one, two, "37")

@@ -48,7 +48,7 @@ def test_another_run_is_refused_and_the_difference_named(folder):
 
 
 def test_an_error_names_the_first_of_many_differences(folder):
-    with pytest.raises(InputError, match=r"options 0 was None, is 'x'; .*; and 91 differences more"):
+    with pytest.raises(InputError, match=r"options 0 is new; .*; and 91 differences more"):
         opened(folder, {**RUN, "options": {**RUN["options"], **{str(i): "x" for i in range(101)}}})
 
 

@@ -70,11 +70,23 @@ def test_errors_of_sampled_means():
     table = explain_frame(explainer, X, contributions=True)
     result = summarize(table).set_index("feature")
     for name in WINES:
-        error = np.sqrt((table[f"error_contribution_{name}"] ** 2).sum()) / 12
+        error = table[f"error_contribution_{name}"].mean()
         assert result.loc[name, "error_contribution"] == pytest.approx(error, rel=1e-12)
-        assert result.loc[name, "error_value"] == pytest.approx(
-            np.sqrt((table[f"se_{name}"] ** 2).sum()) / 12, rel=1e-12
-        )
+        assert result.loc[name, "error_value"] == pytest.approx(table[f"se_{name}"].mean(), rel=1e-12)
+
+
+def test_errors_of_means_cover_where_rows_share_a_pool_and_repeat():
+    forest = RandomForestClassifier(5, random_state=0).fit(WINES, GRAPE)
+    X = pd.concat([WINES[::3]] * 20, ignore_index=True)
+    exact = summarize(explain_frame(limes.TabularExplainer(forest, WINES, output=0), X, contributions=False))
+    truth = exact.set_index("feature")["mean_value"]
+    within = []
+    for seed in range(25):
+        explainer = limes.TabularExplainer(lambda rows: forest.predict_proba(rows)[:, 0], WINES, rng=seed)
+        means = summarize(explain_frame(explainer, X, contributions=False)).set_index("feature")
+        miss = (means["mean_value"] - truth.loc[means.index]).abs()
+        within += (miss <= 1.96 * means["error_value"]).tolist()
+    assert np.mean(within) >= 0.93
 
 
 @pytest.mark.parametrize("make", [pl.from_pandas, pa.Table.from_pandas])

@@ -128,6 +128,15 @@ def test_print_survives_narrow_encodings(encoding, monkeypatch):
     assert "+- " in printed(e, encoding="ascii")
 
 
+def test_columns_of_outputs_have_different_titles():
+    names = ("leaves in spring, to sea", "leaves in winter, to sea", "leaves in autumn, to sea")
+    e = explanation(1, 3, d=2, output_names=names)
+    head = next(line for line in printed(e, 120).splitlines() if line.lstrip().startswith("condition"))
+    titles = [title for title in re.split(r" {2,}", head.strip()) if "leaves" in title]
+    assert len({*titles}) == 3
+    assert all(title[: title.index("…")] in name for title, name in zip(titles, names, strict=True))
+
+
 def test_infinite_numbers_and_empty_explanations_are_drawn():
     text = printed(explanation(d=4, values=[[np.nan, np.inf, -np.inf, 1.0]], predictions=[np.nan]))
     assert all(word in text for word in ("nan", "+inf", "-inf", "+1.000"))

@@ -19,7 +19,7 @@ from zipfile import BadZipFile, ZipFile
 import typer
 
 from limes._checks import SHOWN, did_you_mean, listed, require, without_credentials
-from limes._dialects import TRIED, WRONG, Dialect, dialect_of, to_usual
+from limes._dialects import MISSING, TRIED, WRONG, Dialect, dialect_of, to_usual
 from limes._explanation.wording import count, one_line
 from limes._names import Names, text_of
 from limes.exceptions import InputError
@@ -206,17 +206,15 @@ def _read_csv(path: str, *, backend: str, texts: Sequence[str] = ()) -> Any:
 
 
 def _with_texts(backend: str, texts: Sequence[str], decimal: str = ".") -> dict[str, Any]:
-    """Options of a reader of CSV files that keep columns as texts, 007 and all."""
+    """Options of a reader of CSV files that keep columns as texts, 007 and all, with the same gaps."""
     if backend == "pandas":
         return {"dtype": dict.fromkeys(texts, str)} if texts else {}
     if backend == "polars":
         kind = import_module("polars").String
-        return {"schema_overrides": dict.fromkeys(texts, kind)} if texts else {}
+        return {"null_values": [*MISSING], "schema_overrides": dict.fromkeys(texts, kind)}
     types = dict.fromkeys(texts, import_module("pyarrow").string())
-    if not types and decimal == ".":
-        return {}
-    options = {"column_types": types, "strings_can_be_null": bool(types), "decimal_point": decimal}
-    return {"convert_options": import_module("pyarrow.csv").ConvertOptions(**options)}
+    options = {"null_values": MISSING, "strings_can_be_null": True, "decimal_point": decimal}
+    return {"convert_options": import_module("pyarrow.csv").ConvertOptions(column_types=types, **options)}
 
 
 def note_of_guess(path: str | Path, dialect: Dialect) -> None:
@@ -431,6 +429,9 @@ def with_numbers(path: Path, frame: Any, names: Sequence[str], model: Any, types
     if not path.name.endswith((".csv", ".csv.gz")):
         return frame, faults
     encoded, stated = encoded_columns(model, names), Names(types.by_name)
+    for j, categories in encoded.items():
+        if any(map(_is_missing, frame[:, [*frame.columns].index(names[j])].to_list())):
+            note_of_missing(without_credentials(path.name), names[j], categories)
     for name in (name for j, name in enumerate(names) if j not in encoded and not stated.called(name)):
         column = frame[:, list(frame.columns).index(name)]
         cells = column.to_list()
@@ -594,6 +595,17 @@ def note_of_cast(column: Any, kind: str, category: Any) -> None:
         f"those, such as {one_line(repr(category))}"
     )
     typer.secho(text, fg="yellow", err=True)
+
+
+def note_of_missing(where: str, column: Any, categories: Iterable[Any]) -> None:
+    """State that a category of the model reads as missing in a CSV file."""
+    lost = [value for value in categories if isinstance(value, str) and value in MISSING]
+    if lost:
+        text = (
+            f"limes: {where}: cells {lost[0]!r} of column {one_line(str(column))!r} are read as missing, and "
+            "the model's encoder has that category: store the table as .parquet to keep it"
+        )
+        typer.secho(text, fg="yellow", err=True)
 
 
 def _as_text(value: Any, by_number: Mapping[float, Sequence[str]], name: str) -> str | None:

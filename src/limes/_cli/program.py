@@ -54,7 +54,7 @@ from limes._cli.tables import (
 from limes._cli.watching import TERMINATED, Terminated, ending_in_order, rows_are_supervised
 from limes._explanation.attribution import changed
 from limes._explanation.drawing import Printable
-from limes._explanation.wording import one_line
+from limes._explanation.wording import count, one_line
 from limes.exceptions import InputError, LimesError, ModelError
 
 if TYPE_CHECKING:
@@ -561,7 +561,7 @@ def explain_table(
     learnt_from = source
     if earlier is not None and background is None:
         learnt_from = Increment.of(source, earlier, folder).beginning(source)
-    rows = background_of_run(background, learnt_from, names, how.types)
+    rows = background_of_run(background, learnt_from, names, how.types, fitted)
     if how.is_by_facts(sparse, exclude, objective, max_calls):
         chosen = how.of_rules(fitted, sparse, exclude, objective)
     else:
@@ -710,7 +710,9 @@ def verify(
     result = check(out, None if table is None else Source.of(table))
     for problem in result.problems:
         typer.secho(one_line(problem), fg="red", err=True)
-    typer.echo(f"{out}: {result.parts:,} parts, {result.rows:,} rows, {result.errors:,} with errors")
+    typer.echo(
+        f"{out}: {count(result.parts, 'part')}, {count(result.rows, 'row')}, {result.errors:,} with errors"
+    )
     if result.problems:
         raise typer.Exit(_WRONG)
 

@@ -365,6 +365,8 @@ def texts_of_run(
     for name, texts in encoded.items():
         if source.is_csv and _holds_numbers(source, name) and name not in types.texts:
             files.note_of_cast(name, "text", texts[0])
+        if source.is_csv:
+            files.note_of_missing(source.first.name, name, texts)
     return tuple(dict.fromkeys([*encoded, *types.texts]))
 
 
@@ -375,13 +377,19 @@ def _holds_numbers(source: Source, name: str) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
 
 
-def background_of_run(path: Path | None, source: Source, columns: list[str], types: files.ColumnTypes) -> Any:
+def background_of_run(
+    path: Path | None, source: Source, columns: list[str], types: files.ColumnTypes, model: Any
+) -> Any:
     """Read or sample the table from which bins are learnt, as the library of most models: pandas."""
     if path is not None:
+        from limes.scale._frames import check_columns
+
         table = types.cast(files.read_table(path, types.texts))
+        check_columns(path, table.columns, columns)
         names = Names(table.columns)
-        places = [names.called(name) for name in columns]
-        return (table[:, [its[0] for its in places]] if all(places) else table).to_native()
+        table = table[:, [names.called(name)[0] for name in columns]]
+        table, faults = files.with_numbers(path, table, table.columns, model, types)
+        return (table[files.good_rows(path, len(table), faults)] if faults else table).to_native()
     from limes.scale._sources import decimated
 
     require("pandas", "limes explain-table without --background", package="'limes[pandas]'")
@@ -482,11 +490,15 @@ def print_row_change(its: RowChange, top: int) -> None:
         lines.add_column(title, justify="right" if right else "left", no_wrap=right, overflow="fold")
     for name, change in its.largest[:top]:
         levels = [difference(level, 3) for level in its.contributions[name]]
-        lines.add_row(Text(one_line(name)), *levels, difference(change, 3))
+        error = its.errors.get(name, 0.0)
+        (changed,) = estimates([change], [error], 3) if error else [(difference(change, 3),)]
+        lines.add_row(Text(one_line(name)), *levels, " ".join(changed))
     rich.print(lines)
     if top < len(its.largest):
         rest = sum(change for _, change in its.largest[top:])
         typer.echo(f"{len(its.largest) - top} more, {difference(rest, 3)} together: --top {len(its.largest)}")
+    if any(its.errors.values()):
+        typer.echo("±: one standard error of the change, at most")
     typer.echo("the changes of what is usual and of contributions add up to that of the prediction")
 
 

@@ -30,7 +30,7 @@ import numpy as np
 
 from limes._arrays import Floats, Ints, weighted_sum
 from limes._diagnostics.bandwidth import paths
-from limes._diagnostics.context import DiagnosticContext, TableContext, each_row
+from limes._diagnostics.context import DiagnosticContext, Estimate, TableContext, each_row
 from limes._diagnostics.finding import (
     FAR,
     ORDER,
@@ -61,16 +61,24 @@ class SurrogateFit:
     row: RowOutput
     fidelity: float  # R²
     fidelity_error: float
-    deviation: float  # standard deviation of the model under w
+    deviation: Estimate  # standard deviation of the model under w
     shares: Floats  # each feature's part of R², (d,)
 
     @property
     def local_error(self) -> float:
-        return self.row.prediction - self.row.surrogate
+        error = self.row.prediction - self.row.surrogate
+        return error if abs(error) > self.row.rounding else 0.0
 
     @property
     def distance(self) -> float:
-        return abs(self.local_error) / self.deviation if self.deviation > 0 else 0.0
+        return abs(self.local_error) / float(self.deviation.value) if self.deviation.value > 0 else 0.0
+
+    @property
+    def distance_error(self) -> float:
+        if not self.deviation.value > 0:
+            return 0.0
+        of_deviation = self.distance * self.deviation.error
+        return float(np.hypot(self.row.surrogate_error, of_deviation) / self.deviation.value)
 
     def measures(self) -> Iterator[Measure]:
         if np.isfinite(self.fidelity):
@@ -79,14 +87,15 @@ class SurrogateFit:
         yield Measure(
             "local error",
             self.distance,
-            self.row.surrogate_error / self.deviation if self.deviation > 0 else 0.0,
+            self.distance_error,
             f"standard deviations of the model around the row is how far the surrogate "
             f"({number(self.row.surrogate)}) misses the prediction ({number(self.row.prediction)})",
         )
         if np.isfinite(self.shares).any():
             j = int(np.nanargmax(self.shares))
             remark = f"of the variance is explained by {self.row.names[j]}"
-            yield Measure("largest share", float(self.shares[j]), 0.0, remark)
+            error = self.fidelity_error / self.fidelity if self.fidelity > 0 else 0.0
+            yield Measure("largest share", float(self.shares[j]), float(self.shares[j]) * error, remark)
 
     def findings(self) -> Iterator[Finding]:
         upper, captured = self.fidelity + SURE * self.fidelity_error, max(self.fidelity, 0.0)
@@ -107,7 +116,8 @@ class SurrogateFit:
                     "compares them."
                 ),
             )
-        if far := worst(lambda severity: self.distance > FAR[severity]):
+        least = self.distance - SURE * self.distance_error
+        if far := worst(lambda severity: least > FAR[severity]):
             yield Finding(
                 kind="local error",
                 severity=far,
@@ -144,9 +154,26 @@ def _fit(context: DiagnosticContext, i: int, row: RowOutput) -> SurrogateFit:
         row=row,
         fidelity=fidelity,
         fidelity_error=error,
-        deviation=float(np.sqrt(variance.value)),
+        deviation=deviation_around(context, i, row),
         shares=shares,
     )
+
+
+def deviation_around(context: DiagnosticContext, i: int, row: RowOutput) -> Estimate:
+    variance = variance_around(context, i, row)
+    value = np.sqrt(variance.value)
+    return Estimate(value, variance.error / (2.0 * value) if value > 0 else np.array(0.0))
+
+
+def variance_around(context: DiagnosticContext, i: int, row: RowOutput) -> Estimate:
+    """Var_w f by the explanation's R², whose numerator is exact, where its error is less than a sample's."""
+    sampled, design = context.variance(i), context.row_designs[i]
+    gamma = 2.0 * design.gamma(context.limits[i].value) - design.gamma(row.values)
+    explained, error = float(row.values @ gamma), row.fidelity_error * float(sampled.value)
+    if not (explained > 0 and row.fidelity > 0 and error < float(sampled.error) * row.fidelity):
+        return sampled
+    value = explained / row.fidelity
+    return Estimate(np.array(value), np.array(value * row.fidelity_error / row.fidelity))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -271,7 +298,7 @@ class Account:
         """Σ|last - alone| / Σ|φ|."""
         size = float(np.abs(self.values).sum())
         moved = float(np.abs(self.last - self.alone).sum())
-        return moved / size if max(size, moved) > self.row.rounding and size > 0 else 0.0
+        return moved / size if moved > self.row.rounding and size > 0 else 0.0
 
     def measures(self) -> Iterator[Measure]:
         if self.is_exact:

@@ -89,7 +89,8 @@ class Summary(Printable):
     mean, low, high
         Mean of β, and the 10 % and 90 % quantiles over rows.
     errors
-        Standard errors of both means from the sampling of these rows, 0 where exact.
+        Standard errors of both means from the sampling of these rows, at most: the means of the rows' errors,
+        0 where exact.
     positive
         Share of rows with β > 0.
     pick
@@ -238,7 +239,7 @@ def summary(
         mean=values.mean(axis=0),
         low=low,
         high=high,
-        errors=np.sqrt((errors**2).sum(axis=0)) / len(one),
+        errors=errors.mean(axis=0),  # which rows that share a pool or their values have in common
         positive=(values > 0).mean(axis=0),
         pick=replace(pick, ids=tuple(one.ids[row] for row in pick.rows)),
         cohorts=() if by is None else cohorts_of(one, by, of),

@@ -68,6 +68,7 @@ from limes._diagnostics.finding import (
     Severity,
     worst,
 )
+from limes._diagnostics.fit import deviation_around, variance_around
 from limes._explanation.view import SURE
 from limes._explanation.wording import difference, number
 from limes.designs._marginals import BinCells, EdgeDistances
@@ -219,18 +220,7 @@ def _cancellation(context: TableContext, i: int, row: RowOutput) -> Cancellation
             cells_of_j, mean = [places[at][1] for at in its], Estimate(means.value[its], means.error[its])
             profiles += _profile(context, i, j, cells_of_j, mean, laws[j])
     hidden_first = sorted(profiles, key=lambda profile: -profile.hidden)
-    return Cancellation(row=row, profiles=tuple(hidden_first), variance=_variance(context, i, row))
-
-
-def _variance(context: TableContext, i: int, row: RowOutput) -> Estimate:
-    """Var_w f by the explanation's R², whose numerator is exact, where its error is less than a sample's."""
-    sampled, design = context.variance(i), context.row_designs[i]
-    gamma = 2.0 * design.gamma(context.limits[i].value) - design.gamma(row.values)
-    explained, error = float(row.values @ gamma), row.fidelity_error * float(sampled.value)
-    if not (explained > 0 and row.fidelity > 0 and error < float(sampled.error) * row.fidelity):
-        return sampled
-    value = explained / row.fidelity
-    return Estimate(np.array(value), np.array(value * row.fidelity_error / row.fidelity))
+    return Cancellation(row=row, profiles=tuple(hidden_first), variance=variance_around(context, i, row))
 
 
 def _profile(
@@ -274,11 +264,18 @@ class Alignment:
     row: RowOutput
     effects: Estimate
     inside: float
-    around: float
+    around: Estimate
 
     @property
     def flatness(self) -> float:
-        return self.inside / self.around if self.around > 0 else 0.0
+        return self.inside / float(self.around.value) if self.around.value > 0 else 0.0
+
+    @property
+    def flatness_error(self) -> float:
+        if not self.around.value > 0:
+            return 0.0
+        of_inside = 1.0 / np.sqrt(2 * BOX_ROWS)  # of a standard deviation of normal rows
+        return self.flatness * float(np.hypot(of_inside, self.around.error / self.around.value))
 
     def artifacts(self) -> list[int]:
         """Features with a large coefficient that nothing near the instance explains."""
@@ -291,9 +288,8 @@ class Alignment:
         return np.flatnonzero(large & nothing).tolist()
 
     def measures(self) -> Iterator[Measure]:
-        error = self.flatness / np.sqrt(2 * BOX_ROWS)  # of a standard deviation of normal rows
         remark = "of the model's standard deviation is left where every condition of the row holds"
-        yield Measure("spread in the box", self.flatness, error, remark)
+        yield Measure("spread in the box", self.flatness, self.flatness_error, remark)
 
     def findings(self) -> Iterator[Finding]:
         for j in self.artifacts():
@@ -324,7 +320,7 @@ def _alignment(context: TableContext, i: int, row: RowOutput) -> Alignment:
         row=row,
         effects=Estimate(effects.value, error),
         inside=float(context.box_rows(i)[1].std()),
-        around=float(np.sqrt(context.variance(i).value)),
+        around=deviation_around(context, i, row),
     )
 
 

@@ -102,9 +102,13 @@ class NodeGroups:
         at = np.minimum(start, nodes.size - 1)
         self._first, self._offset = nodes[at], offsets[at]
         self._step = nodes[np.minimum(at + (count > 1), nodes.size - 1)] - self._first
-        self._others = np.flatnonzero(self._place >= count[self._group])
-        self._place = np.where(self._place < count[self._group], self._place, 0)
-        self._nodes, self._offsets = nodes[self._others], offsets[self._others]
+        others = self._place >= count[self._group]
+        # exponentials of real numbers and of complex ones may differ in their last bit
+        turning = np.bincount(self._group[others], nodes[others].imag != 0, sizes.size) > 0
+        self._real = np.flatnonzero(others & ~turning[self._group])
+        self._others = np.flatnonzero(others & turning[self._group])
+        self._place = np.where(others, 0, self._place)
+        self._nodes, self._offsets = nodes, offsets
 
     def waves(self, value: Floats) -> Complexes:
         """Return what `waves_at` gives of each group at its values (K, n), to the last bit: (N, n)."""
@@ -116,8 +120,9 @@ class NodeGroups:
             np.multiply(waves[:more], ratio, out=waves[filled : filled + more])
             ratio, filled = ratio * ratio, filled + more
         each = waves[self._place, self._group]
-        others = self._nodes[:, None] * value[self._group[self._others]]
-        each[self._others] = np.exp(others - self._offsets[:, None])
+        for chosen, nodes in ((self._real, self._nodes.real), (self._others, self._nodes)):
+            numbers = nodes[chosen, None] * value[self._group[chosen]]
+            each[chosen] = np.exp(numbers - self._offsets[chosen, None])
         return np.asarray(each)
 
 

@@ -89,9 +89,14 @@ def _position(output: Any, names: Sequence[str]) -> int:
         return int(output)
     if str(output) in names:
         return list(names).index(str(output))
+    cure = "pass a name of labels=, or a position counted from 0"
+    if output in ("probability", "margin"):
+        cure = (
+            "of a network pass link='softmax' or 'sigmoid' for probabilities, link=None for its own answers"
+        )
     raise InputError(
         f"output={output!r} is not among the model's {count(len(names), 'answer')}"
-        f"{did_you_mean(output, names)}; pass a name of labels=, or a position counted from 0"
+        f"{did_you_mean(output, names)}; {cure}"
     )
 
 

@@ -16,6 +16,7 @@ The spread is no error: it says how much depends on what a superpixel is replace
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from hashlib import blake2b
@@ -272,14 +273,27 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         return self._explain(images, several_of(images), progress=progress, workers=workers)
 
     def _explain_item(self, item: Photograph, *, progress: bool, changes: Bools | None = None) -> Explanation:
-        explain = partial(super()._explain_item, progress=progress)
         if len(self._fills) == 1:
-            return explain(item, changes=changes)
+            return super()._explain_item(item, progress=progress, changes=changes)
         items = {name: item.filled_by(fill) for name, fill in self._fills.items()}
         # an average needs the coefficients of all fills, under one design
         changes = np.all([self._changes(one) for one in items.values()], axis=0)
-        by_fill = {name: explain(one, changes=changes) for name, one in items.items()}
+        by_fill = {
+            name: super(ImageExplainer, self._drawing(place))._explain_item(
+                one, progress=progress, changes=changes
+            )
+            for place, (name, one) in enumerate(items.items())
+        }
         return _averaged(by_fill, self._design(int(identified(changes).sum()), self._bandwidth))
+
+    def _drawing(self, place: int) -> ImageExplainer:
+        """One that draws other sets for each fill: errors of the same sets would have a common part."""
+        if not place:
+            return self
+        other = copy(self)
+        seed = np.random.SeedSequence(self._options.sampling.seed, spawn_key=(place,)).generate_state(1)
+        vars(other)["_options"] = replace(self._options, rng=int(seed[0]))
+        return other
 
     def _units(self, item: Photograph) -> Rectangles | None:
         if not self._hierarchy:

@@ -61,6 +61,8 @@ from limes.models._calling.outputs import Output
 _BY = ("sentence", "token", "answer")
 # The answer to a prompt without any source is about as likely: this share of its probability is there already
 _ALREADY = 0.5
+# Probabilities below exp of it are written as powers of e
+_SMALL = -10.0
 # A kept beginning gives the numbers that whole prompts give, but for this root of the network's rounding
 _SAME = 0.5
 _PARTS_SHOWN = 60
@@ -689,8 +691,13 @@ def _knows(none: Floats, whole: Floats) -> str:
     before, after = float(none[0]), float(whole[0])
     if before < after + math.log(_ALREADY):
         return ""
-    pair = {"before": number(math.exp(before), 2), "after": number(math.exp(after), 2)}
-    return sentence("input", "known", **pair)
+    case = "less likely" if after < before + math.log(_ALREADY) else "known"
+    return sentence("input", case, before=_probability(before), after=_probability(after))
+
+
+def _probability(log: float) -> str:
+    """A probability that may be too small for a float, as that of a long answer."""
+    return number(math.exp(log), 2) if log > _SMALL else f"e^{log:.0f}"
 
 
 def _different(names: Sequence[str]) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from limes._explainers.options import MaskedKeywords, complete, takes
 from limes._explanation.wording import count as counted
 from limes._warnings import sentence
 from limes.designs._exchangeable import BANDWIDTH, ExchangeableDesign
-from limes.exceptions import InputError
+from limes.exceptions import InputError, ModelError
 from limes.models._images import CHANNELS as LAYOUTS
 from limes.models._images import Switched, changed, columns
 from limes.models.forms._base import Form, Linear
@@ -180,7 +180,12 @@ class SeriesExplainer(MaskedExplainer["SplitSeries"]):
         if unknown:
             refuse_in_call(unknown, SeriesExplainer)
         several = _as_list(series, columns(self._model.model))
-        return self._explain(series, several, progress=progress, workers=workers)
+        try:
+            return self._explain(series, several, progress=progress, workers=workers)
+        except ModelError as error:
+            if self._part.layout is None and _convolves(self._model.model):
+                error.args = (f"{error}; {_CONVOLUTIONS}",)
+            raise
 
     def _remarks(self, item: SplitSeries) -> tuple[str, ...]:
         steps, channels = item.series.values.shape
@@ -189,6 +194,17 @@ class SeriesExplainer(MaskedExplainer["SplitSeries"]):
         if channels > _MANY_CHANNELS and self._part.layout is None:
             warnings.append(sentence("input", "channels", steps=steps, channels=channels))
         return tuple(warnings)
+
+
+# What networks of torch do with series that other models take as they are
+_CONVOLUTIONS = (
+    "its convolutions take (n, channels, steps), and series are passed as (n, steps, channels), or (n, "
+    "steps) without an axis of channels: pass layout='first', and a series of one channel as (steps, 1)"
+)
+
+
+def _convolves(model: Any) -> bool:
+    return any(type(part).__name__ == "Conv1d" for part in getattr(model, "modules", list)())
 
 
 def _as_list(series: Any, fitted_on: int | None) -> list[Any] | None:

@@ -479,7 +479,8 @@ def _summary_remarks(summary: Summary, shown: int) -> Iterator[Text]:
         ("rows to look at: ", "bold"),
         ", ".join(one_line(str(name)) for name in pick.ids or pick.rows),
         (f"  (they show features with {pick.coverage:.0%} of all importance; ", "dim"),
-        (f"the best {len(pick.rows)} rows show at most {pick.bound:.0%})", "dim"),
+        (f"the best {count(len(pick.rows), 'row')} show{'s' * (len(pick.rows) == 1)} ", "dim"),
+        (f"at most {pick.bound:.0%})", "dim"),
     )
     for code, rows in summary.warnings.items():
         yield Text(f"{rows:,} of {count(summary.rows, 'row')}, {code!r}: {CODES.get(code, code)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from functools import singledispatch
 from io import StringIO
@@ -137,6 +138,8 @@ _HALF_BAR = 8  # characters to each side of zero
 _ACCOUNT = 37  # characters of an account's table beside names, conditions and coefficients
 _APART, _EDGES = 3, 2  # characters between two columns, and at the ends of a line
 _LEAST_NAME = 12
+_TITLED = re.compile(r"(?:P|log p)\((?P<P>.*)\)|(?:log-odds|margin|score) of (?P<of>.*)")
+_LONGEST_TITLE = 41  # of a column, where a shorter one would be another's
 _MOST_CHANNELS = 4  # of a series
 _ERROR, _LEAST_COEFFICIENT = "± std. error", len("coefficient")
 _RAISES, _LOWERS = "#d9564c", "#4c8fd6"  # red raises, blue lowers; safe for the colour-blind
@@ -258,10 +261,14 @@ class _Column:
         self.lines = {line.position: line for line in output.lines}
         self.sizes = {line.position: line.value for line in output.lines}
         self._texts = dict(zip(self.lines, texts, strict=False))
-        # a probability's header says that it is one
-        title = output.title[2:-1] if output.title.startswith("P(") else output.title
-        self.title = shorten(title, 16 if any(error for _, error in texts) else 11)
-        self.width = max(len(self.title), *(len(f"{text} {error}".rstrip()) for text, error in texts), 0)
+        self._numbers = max((len(f"{text} {error}".rstrip()) for text, error in texts), default=0)
+        self.cut(16 if any(error for _, error in texts) else 11)
+
+    def cut(self, longest: int) -> None:
+        """Shorten the title; the line above the table says what the output is."""
+        named = _TITLED.fullmatch(self.output.title)
+        self.title = shorten(named["P"] or named["of"] if named else self.output.title, longest)
+        self.width = max(len(self.title), self._numbers)
 
     def chosen(self, features: Sequence[int]) -> tuple[list[tuple[str, str]], list[float]]:
         """Numbers of some features with their errors in words, of all others behind them; and their sizes."""
@@ -284,7 +291,14 @@ def _fitting(columns: list[_Column], width: int, main: int) -> list[_Column]:
         if chosen and (room < 0 or len(chosen) == MAX_OUTPUTS):
             break
         chosen.append(int(k))
-    return [columns[k] for k in sorted(chosen)]
+    shown = [columns[k] for k in sorted(chosen)]
+    for longest in range(12, _LONGEST_TITLE):
+        is_full = sum(column.width + _APART for column in shown) >= width - _LABELS
+        if is_full or len({column.title for column in shown}) == len(shown):
+            break
+        for column in shown:
+            column.cut(longest)
+    return shown
 
 
 def _header(explanation: Explanation, view: RowView, outputs: list[OutputView]) -> Iterator[Text]:

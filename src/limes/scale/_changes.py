@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import narwhals as nw
@@ -12,7 +12,7 @@ import numpy as np
 
 from limes._checks import listed
 from limes.exceptions import InputError
-from limes.scale._frames import numbers_of
+from limes.scale._frames import ERRORS, numbers_of
 from limes.scale._summary import features_in, run_and_parts
 
 
@@ -28,6 +28,8 @@ class RowChange:
         In the earlier and the later run, in the output's units.
     contributions
         Those of each column in both, 0 in a run that lacks the column.
+    errors
+        Standard errors of their changes, at most: those of both runs together, 0 where both are exact.
 
     Examples
     --------
@@ -42,6 +44,7 @@ class RowChange:
     prediction: tuple[float, float]
     base: tuple[float, float]
     contributions: Mapping[str, tuple[float, float]]
+    errors: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def largest(self) -> list[tuple[str, float]]:
@@ -82,17 +85,22 @@ def row_changes(earlier: Any, later: Any, row: str) -> list[RowChange]:
         raise InputError(f"row {row!r} has other outputs in both runs: {listed(first)} and {listed(second)}")
     changes = []
     for output in shared:
-        (prediction, base, before), (prediction_later, base_later, after) = first[output], second[output]
+        (prediction, base, before, error), (prediction_later, base_later, after, error_later) = (
+            first[output],
+            second[output],
+        )
         names = [*before, *(name for name in after if name not in before)]
         # a column that a run lacks contributes nothing there
         contributions = {name: (before.get(name, 0.0), after.get(name, 0.0)) for name in names}
         levels = (prediction, prediction_later), (base, base_later)
-        changes.append(RowChange(row, output, *levels, contributions))
+        # valid however the two are correlated: they may share draws
+        errors = {name: error.get(name, 0.0) + error_later.get(name, 0.0) for name in names}
+        changes.append(RowChange(row, output, *levels, contributions, errors))
     return changes
 
 
-def _accounts(folder: Any, row: str) -> dict[str, tuple[float, float, dict[str, float]]]:
-    """Prediction, base and contributions of each output of a row."""
+def _accounts(folder: Any, row: str) -> dict[str, tuple[float, float, dict[str, float], dict[str, float]]]:
+    """Prediction, base, contributions and their errors of each output of a row."""
     lines: Any = None
     for frame in run_and_parts(folder)[1]:
         # columns begin with "row", the keys, "output": without keys the position is the key
@@ -124,4 +132,7 @@ def _account_of(lines: Any, folder: Any, row: str) -> Any:
         if numbers is None or np.isnan(numbers).any():
             raise InputError(f"{folder} has no contributions: run explain-table with --contributions")
         levels = (float(its[name].to_list()[0]) for name in ("prediction", "base"))
-        yield output, (*levels, dict(zip(features, numbers[0].tolist(), strict=True)))
+        errors = numbers_of(its, ERRORS["contribution"], features)
+        errors = np.zeros_like(numbers) if errors is None else errors
+        pairs = (dict(zip(features, cells[0].tolist(), strict=True)) for cells in (numbers, errors))
+        yield output, (*levels, *pairs)

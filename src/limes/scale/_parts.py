@@ -73,7 +73,7 @@ class Tally:
     errors: int
     outputs: int  # of the model; 0 where no row has an explanation
     sizes: Mapping[str, float]  # sums of |β|
-    # sums of |contribution| and of its squared errors, and how many there are; empty without contributions
+    # sums of |contribution| and of its errors, and how many there are; empty without contributions
     shares: Mapping[str, Sequence[float]]
     smallest: str  # the smallest hashes of explanations, eight bytes each, in base 85
     reason: str  # the first error; empty where all rows have an explanation
@@ -117,10 +117,10 @@ class Tally:
 
     @property
     def mean_contributions(self) -> dict[str, tuple[float, float]]:
-        """The mean of |contribution| of each column, and its standard error; empty without contributions."""
+        """The mean of |contribution| of each column, and its error at most; empty without contributions."""
         return {
-            name: (size / max(1, count), float(np.sqrt(squares)) / max(1, count))
-            for name, (size, squares, count) in self.shares.items()
+            name: (size / max(1, count), errors / max(1, count))
+            for name, (size, errors, count) in self.shares.items()
         }
 
     @property
@@ -146,7 +146,7 @@ def _sums_of_contributions(good: Any, features: Sequence[str]) -> dict[str, Sequ
     errors = numbers_of(good, "contribution_error", features)
     sums = zip(
         np.nansum(np.abs(values), axis=0).tolist(),
-        np.nansum(np.zeros_like(values) if errors is None else errors**2, axis=0).tolist(),
+        np.nansum(np.zeros_like(values) if errors is None else errors, axis=0).tolist(),
         (~np.isnan(values)).sum(axis=0).tolist(),
         strict=True,
     )
@@ -462,6 +462,8 @@ def _differences(previous: Mapping[str, Any], run: Mapping[str, Any], of: str = 
         was, now = previous.get(name), run.get(name)
         if isinstance(was, dict) and isinstance(now, dict):
             yield from _differences(was, now, f"{of}{name} ")
+        elif name not in previous or name not in run:
+            yield f"{of}{name} is {'new' if name in run else 'gone'}"
         elif was != now:
             yield f"{of}{name} was {shorten(repr(was), _LONGEST)}, is {shorten(repr(now), _LONGEST)}"
 

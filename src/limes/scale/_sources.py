@@ -36,7 +36,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from limes._checks import listed, require
-from limes._dialects import TRIED, USUAL, WRONG, Dialect, dialect_of
+from limes._dialects import MISSING, TRIED, USUAL, WRONG, Dialect, dialect_of
 from limes.exceptions import InputError
 from limes.scale._frames import check_columns
 from limes.scale._stores import Place, StorePath, checksum, opened, parsed, place_of, streamed
@@ -93,7 +93,7 @@ def _csv_schema(path: Place) -> pa.Schema:
     dialect = csv_dialect(path)
     with (
         streamed(path, _compression(path)) as text,
-        pa_csv.open_csv(text, **_csv_options([], dialect, block_size=_HEAD)) as reader,
+        pa_csv.open_csv(text, **_csv_options([], dialect, _HEAD, null_values=MISSING)) as reader,
     ):
         _check_repeats(path, reader.schema.names)
         head = next(iter(reader), pa.table([pa.nulls(0)] * len(reader.schema), reader.schema.names))

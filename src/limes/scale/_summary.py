@@ -38,7 +38,7 @@ _NUMERICS = ("numpy", "scipy", "scikit-learn")
 
 
 class Mean(NamedTuple):
-    """Means (d,) over rows of an output: of sizes, of numbers, and the standard error of both by sampling."""
+    """Means (d,) over rows of an output: of sizes, of numbers, and what the error of both is at most."""
 
     size: Floats
     value: Floats
@@ -81,13 +81,14 @@ def summarize(table: Any) -> Any:
         ``rows``                                     number of rows with an explanation
         ``mean_abs_contribution``                    what the column matters in a prediction
         ``mean_contribution``                        what it adds on average
-        ``error_contribution``                       standard error of both, 0 where exact
+        ``error_contribution``                       standard error of both at most, 0 where exact
         ``mean_abs_value``, ``mean_value``,          the same of coefficients
         ``error_value``
         ============================================ =====================================================
 
-        Errors are of the sampling of these rows, not of the choice of the rows. The mean of |contribution|
-        of sampled rows is too large by up to its error.
+        Errors are of the sampling of these rows, not of the choice of the rows. They are the means of the
+        rows' errors, which no number of rows reduces: rows may share a pool, their bins or all their values,
+        and with them their errors. A mean of |contribution| of sampled rows is too large by up to its error.
 
     Raises
     ------
@@ -299,14 +300,13 @@ def features_in(frame: Any) -> tuple[str, ...]:
 
 
 def _sums(lines: Any, features: Sequence[str]) -> dict[str, Floats]:
-    """Sums over lines of sizes, numbers and squared errors, and their count, (4, d) of each kind."""
+    """Sums over lines of sizes, numbers and errors, and their count, (4, d) of each kind."""
     sums = {}
     for kind in _ORDER:
         values = numbers_of(lines, kind, features)
         if values is not None:
             errors = numbers_of(lines, ERRORS[kind], features)
-            squares = np.zeros_like(values) if errors is None else errors**2
-            parts = (np.abs(values), values, squares)
+            parts = (np.abs(values), values, np.zeros_like(values) if errors is None else errors)
             count = (~np.isnan(values)).sum(axis=0)
             sums[kind] = np.stack([*(np.nansum(part, axis=0) for part in parts), count])
     return sums
@@ -316,9 +316,9 @@ def _means(
     by_kind: dict[str, Floats], features: tuple[str, ...]
 ) -> tuple[int, tuple[str, ...], dict[str, Mean]]:
     means = {}
-    for kind, (size, value, squares, count) in by_kind.items():
+    for kind, (size, value, errors, count) in by_kind.items():
         safe = np.where(count > 0, count, np.nan)
-        means[kind] = Mean(size / safe, value / safe, np.sqrt(squares) / safe)
+        means[kind] = Mean(size / safe, value / safe, errors / safe)
     return int(by_kind["value"][3].max(initial=0)), features, means
 
 

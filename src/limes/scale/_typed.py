@@ -10,12 +10,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
 
-from limes._dialects import WINDOWS
+from limes._dialects import MISSING, WINDOWS
 
-# Texts that are null in a column of features, quoted or not: those of pyarrow, which pandas has too
-_NULLS = pa_csv.ConvertOptions().null_values
 # Errors of pyarrow for a cell, and for a type, that cannot be cast
 _CAST_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError)
 
@@ -83,7 +80,7 @@ def _as_text(column: pa.ChunkedArray, *, verbatim: bool) -> tuple[pa.ChunkedArra
     text, wrong = _cast(column, pa.string())
     if verbatim:
         return text, wrong
-    blank = pc.is_in(text, pa.array(_NULLS, pa.string()))
+    blank = pc.is_in(text, pa.array(MISSING, pa.string()))
     return pc.utf8_trim_whitespace(_without_cells(text, blank)), wrong
 
 

@@ -160,6 +160,17 @@ def test_warnings_of_a_prompt(network, tokenizer):
     (texts,) = explainer(prompt_of(), ANSWER).row_warnings
     assert any("would write another answer" in text for text in texts)
     assert any("without any source" in text for text in texts)
+    for one in ("Tomas", "b" * 40, ANSWER * 3):
+        explanation = explainer(prompt_of(), one, by="answer")
+        before = float(explanation.contributions.base_values[0])
+        after = float(explanation.predictions[0])
+        of_sources = [text for text in explanation.row_warnings[0] if "without any source" in text]
+        assert len(of_sources) == (before >= after + np.log(0.5))
+        for text in of_sources:
+            assert ("less likely" in text) == (after < before + np.log(0.5))
+            assert ("knows it" in text) != ("less likely" in text)
+            # a long answer has no probability that a float holds
+            assert (f"e^{before:.0f}" in text) == (before <= -10)
     if type(network).__name__.startswith("Llama"):  # GPT-2 has no more positions
         (texts,) = explainer(prompt_of(["a " * 320, "b"]), "x", by="answer").row_warnings
         assert any("was made for 600" in text for text in texts)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limes._arrays import Floats, Ints, fingerprint, is_constant, streams
+from limes._arrays import ROUNDING, Floats, Ints, fingerprint, is_constant, streams
 from limes._checks import check_count
 from limes._explainers.tables.laws import fit_laws
 from limes._explainers.tables.shared import SharedAnswers, SharedDraws
@@ -182,6 +182,7 @@ class _Judged:
         misleading = warnings.misleading(*both)
         sides = [any(w.code == "other side" for w in each) for each in misleading.values()]
         gaps = (both[0] - both[1]).reshape(len(both[0]), -1)
+        gaps = np.where(np.abs(gaps) > ROUNDING * np.abs(both).max(), gaps, 0.0)
         squares = (gaps**2).sum(axis=1) - noise
         misses = np.sqrt(np.maximum(squares, 0.0) / gaps.shape[1])
         return cls(name, options, misses, sum(sides) / len(gaps), spread, numbers)
