@@ -65,8 +65,6 @@ from limes.exceptions import InputError, Interrupted, ModelError
 from limes.models._calling.caller import (
     CHECK_CALLS,
     ModelCaller,
-    few_subsets,
-    spread_of_answers,
 )
 from limes.models._calling.counts import AnswerCount
 from limes.models._calling.outputs import Output, add_up_to_one, resolve
@@ -234,9 +232,11 @@ class InputModel:
         )
         if bound.form is None:
             return bound
-        return bound.checked(
-            rows, mean(rows), lambda row: f"the {features} {np.flatnonzero(rows[row]).tolist()} alone"
+        checks = mean(rows)
+        bound = bound.checked(
+            rows, checks, lambda row: f"the {features} {np.flatnonzero(rows[row]).tolist()} alone"
         )
+        return bound if bound.drawn else bound.knowing(rows, checks)
 
     def _link_of(self, whole: Floats, item: MaskedInput) -> str | None:
         """Return what is put on the answers, here to the whole input (1, ...).
@@ -490,15 +490,8 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         if model.exact is not None or model.words is not None:
             return names, design, model
         model = replace(model, checks=model.checks + binding.rows + CHECK_CALLS)
-        return names, design, self._repeated(model, design)
-
-    def _repeated(self, model: BoundInput, design: ExchangeableDesign) -> BoundInput:
-        """The model with the spread of its answers; the first one is asked for it."""
-
-        def check() -> float:
-            return spread_of_answers(model.first or model.ask, few_subsets(design.size), self._options.retry)
-
-        return replace(model, spread=self._repetition.get(None, check))
+        repetition = partial(self._repetition.get, None)
+        return names, design, model.repeated(design, self._options, repetition)
 
     @one_blas_thread()
     def _explain_levels(self, item: Item, units: Partition, *, progress: bool) -> Explanation:
@@ -518,8 +511,13 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             tally.add(before)
         else:
             calls = calls_of(ask_pieces, sampling, model)
+            sets, answers = model.answers_of_checks
+            if len(sets):  # of words, which may have several places
+                alike = sets.shape[1] == units.of_pieces.size
+                calls.keep(sets if alike else sets[:, units.of_pieces], answers)
             calls.keep(np.ones((1, units.of_pieces.size)), predictions)
-        most = sampling.max_calls if read_predict else model.budget(options).states
+        budget = model.budget(options)
+        most = sampling.max_calls if read_predict else budget.states
         ask, whole = calls.one_pass(calls), predictions.reshape(-1)
         try:
             with progress_of(shown=progress)(most, CALLS) as calls.on_progress:
@@ -531,6 +529,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
                     most,
                     rng,
                     sampling.accuracy,
+                    0 if read_predict else budget.answered,
                 )
         except (ModelError, KeyboardInterrupt):
             self._unfinished.put(item.key, ((calls, tally.rows), predictions))
