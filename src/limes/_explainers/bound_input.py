@@ -188,7 +188,9 @@ class BoundInput(VerifiedForm):
         spent = budget.split(design.size)
         if spent is None:
             return self.sampled(design, options, budget.sets)
-        return self.sampled(design, options, spent.sets, budget.drawn(design, spent))
+        # the empty set is a part of what contributions cost
+        beside = np.zeros((1, design.size)) if self.is_function else None
+        return self.sampled(design, options, spent.sets, budget.drawn(design, spent), beside=beside)
 
     def sampled(
         self,
@@ -198,8 +200,12 @@ class BoundInput(VerifiedForm):
         drawn: ReweightedDesign | None = None,
         *,
         repeats: bool = False,
+        beside: Floats | None = None,
     ) -> SampledExpectation:
-        """Ask about n = ``calls`` sets, ``drawn`` from another law, or about all, and ``repeats`` them."""
+        """Ask about n = ``calls`` sets, ``drawn`` from another law, or about all, and ``repeats`` them.
+
+        Sets ``beside`` these are asked about whatever is drawn.
+        """
         controls: dict[str, Control] = {
             "none": no_control,
             "logistic": logistic_control,
@@ -223,7 +229,7 @@ class BoundInput(VerifiedForm):
             sampling = replace(sampling, repetitions=sampling.max_calls)
         if repeats:
             return RepeatedExpectation(self.ask, sampling)
-        return SampledExpectation(self.ask, sampling, drawn)
+        return SampledExpectation(self.ask, sampling, drawn, beside)
 
     @property
     def why_sampled(self) -> str:

@@ -675,10 +675,14 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             spent, answers = shared, fitted.sampled.answers[0]
             options = replace(options, tolerance=its.tolerance)  # what was answered costs nothing
             sample = sampled.redraw(design, design.at_instance, len(answers))[0], answers
+            if sampled.beside is not None:
+                more = fitted.sampled.beside[0].reshape(-1, *answers.shape[1:])
+                model = model.knowing(sampled.beside, more)
             # a margin that is read knows more than models of sets; and a control that is chosen is used
             chosen = its.control != "auto" or model.margin is not None
             if not (spent.alone or chosen):
-                calls = calls_of(model.ask, its.sampling, model)
+                ask = known_sets(model, design, predictions, its.sampling).ask
+                calls = calls_of(ask if model.is_function else model.ask, its.sampling, model)
                 law = budget.drawn(design, spent).counts.law
                 few = FewSets(calls, predictions.reshape(-1), *sample, law, (spent.none, spent.whole))
                 if few.is_best(has_process=model.default_control == "process"):
