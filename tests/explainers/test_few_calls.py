@@ -440,7 +440,8 @@ def weights_of(d: int) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("d", "calls"), [(3, 6), (3, 7), (4, 6), (4, 9), (4, 12), (4, 15), (5, 8), (5, 18), (5, 31), (6, 40)]
+    ("d", "calls"),
+    [(3, 6), (3, 7), (4, 6), (4, 9), (4, 12), (4, 15), (5, 8), (5, 18), (5, 31), (6, 40), (7, 24)],
 )
 def test_intervals_of_few_units_cover(d, calls):
     """Three sources have 6 answers at 8 calls: intervals of ands and ors covered .77 to .87."""

@@ -40,12 +40,12 @@ from limes._explainers.set_controls import Pair, model_beside, pairs_of_states
 from limes._explainers.set_controls import ridge as _ridge
 from limes._explainers.set_estimates import (
     LEAST_SETS,
-    MOST_COMPLETED,
     SETS_A_UNIT,
     CompletedGame,
     EstimateOfSets,
     SetsOfUnits,
     drawn_sets,
+    have_few_sets,
     leading_sets,
 )
 from limes._explanation.attribution import Contributions
@@ -293,7 +293,7 @@ def account_of(
             f"max_calls leaves {calls:,} calls for contributions at two levels, which need {_LEAST_CALLS}: "
             f"raise it by {_LEAST_CALLS - calls}"
         )
-    if is_function and _have_few_sets(units):
+    if is_function and not units.looks and have_few_sets(d, calls) and not _are_apart(units):
         return _completed(ask, units, calls, rng)
     # one answer of a random model says little of their mean
     times = 1 if is_function else repetitions_of(calls)
@@ -440,10 +440,6 @@ def _states(units: Partition) -> int:
     if d > _ENUMERATED:
         return int(np.iinfo(np.int64).max)
     return (1 << d) + ((1 << groups) - 2 if _are_apart(units) else 0)
-
-
-def _have_few_sets(units: Partition) -> bool:
-    return not units.looks and len(units.shares) <= MOST_COMPLETED and not _are_apart(units)
 
 
 def _are_apart(units: Partition) -> bool:

@@ -73,9 +73,10 @@ _ALIKE, _FEWEST_SHRUNK, _LEADING = 5, 8, 8
 # Sets a feature with which least squares are as accurate, and those by a process, which knows networks
 _SQUARES, _WITH_PROCESS = 8, 4
 
-# Units that have few sets. Values of ρ and ν, whose probability beforehand is ∝ ν to a power, and of ν = 1 as
-# large as that of all others together: few answers may look smooth by chance
-MOST_COMPLETED = 6
+# Units that have few sets; more of them, and the answers a unit from which these have too. Values of ρ, ν,
+# whose probability beforehand is ∝ ν to a power, and of ν = 1 as large as that of all others together: few
+# answers may look smooth by chance
+_FEW_UNITS, _MOST_COMPLETED, _CALLS_A_UNIT = 6, 8, 3
 _SMOOTH, _ALONE, _LEANING = (0.02, 0.1, 0.25, 0.5), (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.3), 0.3
 # Squares that are rounding
 _NOTHING = 1e-14
@@ -254,7 +255,7 @@ class FewSets:
     @property
     def _has_few_sets(self) -> bool:
         # random answers to a set differ
-        return self.z.shape[1] <= MOST_COMPLETED and not self.times[1]
+        return have_few_sets(self.z.shape[1], len(self.z)) and not self.times[1]
 
     def _completed(self, none: Floats, whole: Floats) -> tuple[Floats, Floats]:
         """Contributions and their errors, (d, k), from answers to no feature and to all, (k,)."""
@@ -350,6 +351,11 @@ def _errors(values: Floats, parts: Floats | None, influence: Floats, rest: Float
 
 
 # -- few units -----------------------------------------------------------------------------------------------
+
+
+def have_few_sets(d: int, calls: int) -> bool:
+    """Whether d units have so few sets that answers to the others are estimated."""
+    return d <= (_MOST_COMPLETED if calls >= _CALLS_A_UNIT * d else _FEW_UNITS)
 
 
 def leading_sets(weights: Floats, count: int, rng: np.random.Generator) -> Ints:

@@ -275,7 +275,10 @@ def _errors_of_r2(fit: LeastSquares, gamma: Floats, variance: Floats, grown: Flo
     # E has errors, 2 Γ·dβ
     finite = np.where(np.isfinite(fit.coef_errors), fit.coef_errors, 0.0)
     explained = 2.0 * np.sqrt(((gamma * finite) ** 2).sum(axis=0))
-    errors = fit.fidelity_errors * np.minimum(fit.variance / safe, 1.0) ** 2
+    share = np.minimum(fit.variance / safe, 1.0) ** 2
+    errors = np.multiply(
+        fit.fidelity_errors, share, out=np.full(share.shape, np.inf), where=np.isfinite(fit.fidelity_errors)
+    )
     return np.asarray(np.hypot(errors, np.abs(grown) * explained / safe**2))
 
 
