@@ -257,7 +257,8 @@ class Beside(NamedTuple):
         coef = self.coef @ moved
         mean = (p * moved).sum(axis=0)
         grown = (p * moved * (moved + 2.0 * (level - fit.mean))).sum(axis=0) - mean**2
-        variance = np.maximum(fit.variance + grown, 0.0)
+        variance, size = fit.variance + grown, np.abs([*self.f, *level, fit.mean]).max(axis=0)
+        variance = np.where(is_constant(variance, size), 0.0, np.maximum(variance, 0.0))
         gamma = fit.gamma + design.gamma(coef)
         return replace(
             fit,
@@ -279,7 +280,7 @@ def _errors_of_r2(fit: LeastSquares, gamma: Floats, variance: Floats, grown: Flo
     errors = np.multiply(
         fit.fidelity_errors, share, out=np.full(share.shape, np.inf), where=np.isfinite(fit.fidelity_errors)
     )
-    return np.asarray(np.hypot(errors, np.abs(grown) * explained / safe**2))
+    return np.asarray(np.hypot(errors, (np.abs(grown) / safe) * (explained / safe)))
 
 
 def _slopes(x: Floats, f: Floats) -> Floats:
