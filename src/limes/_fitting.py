@@ -300,7 +300,9 @@ class Fitted:
         if sampled is None:
             return self
         none = np.array([boxed(np.empty(0))] * len(self.at_instance), dtype=object)
-        return replace(self, moments=replace(self.moments, sampled=replace(sampled, answers=none)))
+        return replace(
+            self, moments=replace(self.moments, sampled=replace(sampled, answers=none, beside=none))
+        )
 
     @property
     def converged(self) -> Bools:

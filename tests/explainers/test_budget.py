@@ -446,3 +446,83 @@ def test_the_app_tells_what_it_asks(recorded):
         door()
         assert model.rows - before <= 500
         assert model.rows == explainer.pool_calls + sum(one.model_calls for one in recorded[1])
+
+
+# -- all sets of few features --------------------------------------------------------------------------------
+
+
+def few(kind, d, model, most):
+    """An explainer of an input of d features, and the input."""
+    if kind == "text":
+        return limes.TextExplainer(model, max_calls=most, rng=0), " ".join(f"w{j}" for j in range(d))
+    if kind == "image":
+        grid = {"segments": "grid", "segment_options": {"rows": 1, "columns": d}, "fill": "mean"}
+        return limes.ImageExplainer(model, max_calls=most, rng=0, **grid), PHOTO
+    return limes.SeriesExplainer(model, max_calls=most, rng=0, count=d, fill=0.0), SERIES + 2.0
+
+
+FEW_FEATURES = {"text": by_letters, "image": brightness, "series": swing}
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("kind", FEW_FEATURES)
+def test_all_sets_of_few_features_are_asked_about_where_they_fit(kind, d):
+    """Answers of checks are answers to sets: 4 words took 24 calls, and 14 to 23 were sampled or refused."""
+    # the whole input, four sets in two different batches, and all others
+    least = 1 + 8 + 2**d - 1 - (3 if d > 1 else 1)
+    function = FEW_FEATURES[kind]
+    reference, item = few(kind, d, function, 200)
+    exact = reference(item, progress=False)
+    for most in (least, least + 1, least + 7):
+        model = Counted(function)
+        explainer, _ = few(kind, d, model, most)
+        its = explainer(item, progress=False)
+        assert (its.method, model.rows) == ("exact", least)
+        assert its.model_calls == least
+        np.testing.assert_array_equal(its.coefficients.values, exact.coefficients.values)
+        np.testing.assert_array_equal(its.contributions.values, exact.contributions.values)
+        np.testing.assert_allclose(its.coefficients.values, exact.coefficients.values, rtol=1e-12)
+        # the next input is asked about once
+        assert explainer(item, progress=False).model_calls == 2**d
+
+
+@pytest.mark.parametrize("d", [2, 3, 4])
+def test_all_texts_of_few_words_serve_checks_of_a_pipeline_too(d):
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.neighbors import KNeighborsRegressor
+    from sklearn.pipeline import make_pipeline
+
+    texts = ["w0 w1", "w1 w2", "w3 w0", "w2", "w0 w1 w2 w3", "w3 w2 w1"] * 2
+    vectors = CountVectorizer().fit(texts)
+    head = KNeighborsRegressor(2).fit(vectors.transform(texts), np.arange(12.0))
+    text = " ".join(f"w{j}" for j in range(d))
+
+    def ask(texts):
+        return head.predict(vectors.transform(texts))
+
+    exact = limes.TextExplainer(ask)(text, progress=False)
+    least = 2**d + 8
+    its = limes.TextExplainer(make_pipeline(vectors, head), max_calls=least)(text, progress=False)
+    assert (its.method, its.model_calls) == ("exact", least)
+    np.testing.assert_allclose(its.contributions.values, exact.contributions.values, rtol=1e-9, atol=1e-12)
+    with pytest.raises(InputError, match=f"use at least {least}"):
+        limes.TextExplainer(make_pipeline(vectors, head), max_calls=least - 1)(text, progress=False)
+
+
+def test_all_sets_of_levels_serve_checks_too():
+    text = "w0 w3. w7 w5."
+    exact = limes.TextExplainer(by_letters, hierarchy=True, max_calls=100)(text, progress=False)
+    model = Counted(by_letters)
+    its = limes.TextExplainer(model, hierarchy=True, max_calls=21 + 1)(text, progress=False)
+    assert (exact.method, its.method) == ("exact", "exact")
+    assert model.rows == its.contributions.calls[0] <= 22
+    np.testing.assert_array_equal(its.contributions.values, exact.contributions.values)
+
+
+@pytest.mark.parametrize("most", [21, 24, 40])
+def test_answers_of_checks_are_not_kept_of_a_random_model(most):
+    model = Counted(noisy_letters())
+    its = limes.TextExplainer(model, max_calls=most, rng=0)("w0 w3 w7 w5", progress=False)
+    assert its.method == "sampled"
+    assert model.rows <= most
+    assert (its.contributions.standard_errors > 0.0).all()

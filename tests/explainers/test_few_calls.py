@@ -403,3 +403,106 @@ def test_answers_that_are_all_the_same_have_infinite_errors(words, calls):
     assert (its.contributions.values == 0.0).all()
     assert np.isinf(its.contributions.standard_errors).all()
     assert not its.converged
+
+
+# -- few units, whose sets are few ---------------------------------------------------------------------------
+
+
+def games(d: int, rng: np.random.Generator, each: int) -> dict[str, Any]:
+    """Answers (2^d, n) of random games to all sets, in the order of binary numbers, by kind."""
+    z = (np.arange(1 << d)[:, None] >> np.arange(d) & 1).astype(float)
+    slopes, noise = rng.normal(size=(2, d, each)), rng.normal(size=(1 << d, each))
+    some = rng.random((d, each)) < 0.6
+    some[:2] = True
+    some = rng.permuted(some, axis=0)
+    both, either = ((side[:, :, None] >= some[None]).all(axis=1) for side in (z, 1.0 - z))
+    return {
+        "tables": noise,
+        "additive": z @ slopes[0] + 0.3 * noise,
+        "nearly additive": z @ slopes[0] + 0.03 * noise,
+        "all of some": both.astype(float),
+        "one of some": 1.0 - either,
+        "all of some, and slopes": 2.0 * both + 0.2 * z @ slopes[1],
+    }
+
+
+def weights_of(d: int) -> Any:
+    """Contributions (d, 2^d) by answers to all sets, by all orders."""
+    weights = np.zeros((d, 1 << d))
+    orders = [*permutations(range(d))]
+    for order in orders:
+        shown = 0
+        for j in order:
+            weights[j, shown] -= 1.0
+            shown |= 1 << j
+            weights[j, shown] += 1.0
+    return weights / len(orders)
+
+
+@pytest.mark.parametrize(
+    ("d", "calls"),
+    [(3, 6), (3, 7), (4, 6), (4, 9), (4, 12), (4, 15), (5, 8), (5, 18), (5, 31), (6, 40), (7, 24)],
+)
+def test_intervals_of_few_units_cover(d, calls):
+    """Three sources have 6 answers at 8 calls: intervals of ands and ors covered .77 to .87."""
+    rng, places, weights = np.random.default_rng(d * 100 + calls), 1 << np.arange(d), weights_of(d)
+    covered: dict[str, list[Any]] = {}
+    for seed in range(8):
+        for kind, tables in games(d, rng, 40).items():
+            rows: set[int] = set()
+
+            def f(z: Any, tables: Any = tables, rows: set[int] = rows) -> Any:
+                which = (np.asarray(z) @ places).astype(int)
+                rows.update(which.tolist())
+                return tables[which]
+
+            its = account(f, d, calls, seed, groups=np.arange(d))
+            assert len(rows) == calls
+            np.testing.assert_allclose(its.values.sum(axis=0), tables[-1] - tables[0], atol=1e-9)
+            assert (its.errors > 0.0).all()
+            covered.setdefault(kind, []).append(np.abs(its.values - weights @ tables) <= 1.96 * its.errors)
+    assert {kind: float(np.mean(its)) for kind, its in covered.items() if np.mean(its) < 0.93} == {}
+
+
+def test_the_fit_and_pairs_of_few_units_are_within_their_errors():
+    """R² of the line through base and contributions, under Shapley's weights, and what two have together."""
+    d, calls, weights = 4, 12, weights_of(4)
+    z = (np.arange(16)[:, None] >> np.arange(4) & 1).astype(float)
+    inside, kept = slice(1, 15), z[1:15].sum(axis=1)
+    law = 1.0 / (kept * (d - kept) * np.array([1, 4, 6, 4])[kept.astype(int)])
+    rng, covered, strongest = np.random.default_rng(5), [], []
+    for seed in range(60):
+        tables = z @ rng.normal(size=(d, 12)) + 0.4 * rng.normal(size=(16, 12))
+        tables += 2.0 * z[:, :1] * z[:, 1:2]
+        its = account(lambda z, t=tables: t[(np.asarray(z) @ [1, 2, 4, 8]).astype(int)], d, calls, seed)
+        rest = tables - tables[0] - z @ (weights @ tables)
+        centred = tables[inside] - np.average(tables[inside], axis=0, weights=law)
+        exact = 1.0 - (law @ rest[inside] ** 2) / (law @ centred**2)
+        covered.append(np.abs(its.fidelity - exact) <= 1.96 * its.fidelity_errors)
+        strongest += [pairs[0][:2] == (0, 1) for pairs in its.pairs if pairs]
+    assert np.mean(covered) >= 0.93
+    assert len(strongest) > 300
+    assert np.mean(strongest) > 0.8
+
+
+def test_three_sources_at_eight_calls_have_intervals():
+    documents = limes.sources(["north is cold", "south is warm", "east is wet"])
+    weights, covered = weights_of(3), []
+    for seed in range(60):
+        table, calls = np.random.default_rng(seed).random(8), []
+
+        def f(prompts: Any, table: Any = table, calls: list[Any] = calls) -> Any:
+            calls.extend(prompts)
+            words = ("north", "south", "east")
+            return [table[sum(1 << j for j in range(3) if words[j] in one)] for one in prompts]
+
+        prompt = limes.Prompt("Read: ", documents, "What?")
+        most = 8 + seed % 3
+        its = limes.PromptExplainer(f, max_calls=most, rng=seed)(prompt, progress=False).contributions
+        assert len(calls) <= most
+        exact = weights @ table
+        if most == 10:
+            np.testing.assert_allclose(its.values[0], exact, rtol=1e-9, atol=1e-12)
+        else:
+            covered.append(np.abs(its.values[0] - exact) <= 1.96 * its.standard_errors[0])
+    assert np.mean(covered) >= 0.93

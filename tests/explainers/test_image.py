@@ -88,7 +88,8 @@ def _blurred(image):
 def test_black_boxes_of_few_superpixels_are_enumerated(bandwidth):
     explanation = ImageExplainer(brightness, segments=LABELS, bandwidth=bandwidth)(IMAGE)
     assert_exact(explanation, brightness(perturbed(IMAGE, LABELS)), bandwidth)
-    assert explanation.model_calls == 16 + CHECK_CALLS
+    # three of the sets that checks ask about twice are among the 16
+    assert explanation.model_calls == 16 + CHECK_CALLS - 3
     assert "every subset" in explanation.reason
 
 

@@ -128,7 +128,8 @@ def test_the_check_is_counted_and_runs_once():
     explainer = limes.TextExplainer(model, contributions=False)
     first, *others = explainer(["a good film", "a good day", "good"])
     assert sum(calls) == first.model_calls + sum(other.model_calls for other in others)
-    assert first.model_calls == 8 + 2**3
+    # three of the four sets that are asked about twice are among those that are left of all
+    assert first.model_calls == 8 + 2**3 - 3
     assert [other.model_calls for other in others] == [2**3, 2]
     model, calls = counted(lambda x: x[:, 0])
     explainer = limes.TabularExplainer(model, TABLE, max_calls=1024, contributions=False)

@@ -67,6 +67,7 @@ class SampleStatistics(_Arrays):
     effective: Floats  # effective number of rows that count for the explained one, (Σ w)² / Σ w²
     collinear: Bools  # (d,) features that change together: their coefficients are not determined
     answers: Objects  # () of one array: the model's answers (m, ...), in the order of their draws
+    beside: Objects  # the same of answers to states that were not drawn
 
     @classmethod
     def of_exact(cls, moments: Moments) -> SampleStatistics:
@@ -84,6 +85,7 @@ class SampleStatistics(_Arrays):
             effective=np.full(n, np.inf),
             collinear=np.zeros(columns[:2], dtype=np.bool_),
             answers=np.array([boxed(np.empty(0))] * n, dtype=object),
+            beside=np.array([boxed(np.empty(0))] * n, dtype=object),
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from limes._arrays import Floats
+from limes._arrays import Bools, Floats
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
 from limes._explainers.budget import InputBudget
@@ -41,11 +41,17 @@ from limes.designs._exchangeable import ExchangeableDesign
 from limes.exceptions import NotReadableError, ReadMismatchError
 from limes.models._calling.caller import (
     Calls,
+    few_subsets,
+    repeated_answers,
     repetition_warnings,
+    spread_of,
+    with_retries,
 )
 from limes.models._calling.outputs import SCORE, FirstAnswers
 from limes.models._identity import Predict
 from limes.models.forms._linked import Linked
+
+_NO_ANSWERS = np.empty((0, 0)), np.empty(0)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -63,6 +69,7 @@ class BoundInput(VerifiedForm):
     words: Linked | None = None  # a form without an exact expectation that effects of words are sampled from
     # answers to know all this, with those that the spread takes; of a reader those that it asks for later
     checks: int = 0
+    answered: tuple[Floats, Floats] | None = None  # sets of features, and the model's answers to them
     first: Predict | None = None  # answers with everything from the first item of a background
     items: int = 1  # of a background, all of which an answer of ``ask`` is the mean of
     drawn: bool = False  # whether each answer has an item of a background, drawn for it
@@ -83,8 +90,54 @@ class BoundInput(VerifiedForm):
 
     def budget(self, options: SamplingOptions) -> InputBudget:
         has_account = options.contributions is not False
-        facts = self.items, self.is_function, self.drawn, has_account
+        others = len({z.tobytes() for z in self.answers_of_checks[0] if not z.all()})
+        facts = self.items, self.is_function, self.drawn, has_account, others
         return InputBudget(options.sampling.max_calls, self.checks, *facts)
+
+    def repeated(
+        self,
+        design: ExchangeableDesign,
+        options: SamplingOptions,
+        spread: Callable[[Callable[[], float]], float],
+    ) -> BoundInput:
+        """The model with the spread of its answers, by a check that ``spread`` calls if it needs to."""
+        sets, retry, first = few_subsets(design.size), options.retry, self.first
+        answers: list[Floats] = []
+
+        def check() -> float:
+            together, moved = repeated_answers(first or self.ask, sets, retry)
+            answers.append(together)
+            return spread_of(together, moved)
+
+        model = replace(self, spread=spread(check))
+        new = model.unanswered(sets)
+        if first is not None or not (model.is_function and new.any()):
+            return model
+        budget = model.budget(options)
+        if design.states(replace(budget, answered=budget.answered + int(new.sum())).states) is None:
+            return model
+        # they are among all sets that are asked about; of later inputs too, to the same bits
+        its = answers[0][new] if answers else with_retries(model.ask, sets[new], retry)
+        return model.knowing(sets[new], its)
+
+    def unanswered(self, sets: Floats) -> Bools:
+        """Which sets the model was not asked about yet, nor are among those before them."""
+        answered = {z.tobytes() for z in self.answers_of_checks[0]}
+        new = [not z.all() and z.tobytes() not in answered for z in sets]
+        first = np.unique(sets, axis=0, return_index=True)[1]
+        return np.array(new) & np.isin(np.arange(len(sets)), first)
+
+    @property
+    def answers_of_checks(self) -> tuple[Floats, Floats]:
+        """Sets, and the answers to them; none of a model that answers otherwise the next time."""
+        return self.answered if self.answered is not None and self.is_function else _NO_ANSWERS
+
+    def knowing(self, sets: Floats, answers: Floats) -> BoundInput:
+        """The model, with its answers to more sets."""
+        if self.answered is not None:
+            before, its = self.answered
+            sets, answers = np.concatenate([before, sets]), np.concatenate([its, answers])
+        return replace(self, answered=(sets, answers))
 
     def verified(self, design: ExchangeableDesign) -> BoundInput:
         """Leave out a form whose exact moments disagree with the form itself."""
@@ -135,7 +188,9 @@ class BoundInput(VerifiedForm):
         spent = budget.split(design.size)
         if spent is None:
             return self.sampled(design, options, budget.sets)
-        return self.sampled(design, options, spent.sets, budget.drawn(design, spent))
+        # the empty set is a part of what contributions cost
+        beside = np.zeros((1, design.size)) if self.is_function else None
+        return self.sampled(design, options, spent.sets, budget.drawn(design, spent), beside=beside)
 
     def sampled(
         self,
@@ -145,8 +200,12 @@ class BoundInput(VerifiedForm):
         drawn: ReweightedDesign | None = None,
         *,
         repeats: bool = False,
+        beside: Floats | None = None,
     ) -> SampledExpectation:
-        """Ask about n = ``calls`` sets, ``drawn`` from another law, or about all, and ``repeats`` them."""
+        """Ask about n = ``calls`` sets, ``drawn`` from another law, or about all, and ``repeats`` them.
+
+        Sets ``beside`` these are asked about whatever is drawn.
+        """
         controls: dict[str, Control] = {
             "none": no_control,
             "logistic": logistic_control,
@@ -170,7 +229,7 @@ class BoundInput(VerifiedForm):
             sampling = replace(sampling, repetitions=sampling.max_calls)
         if repeats:
             return RepeatedExpectation(self.ask, sampling)
-        return SampledExpectation(self.ask, sampling, drawn)
+        return SampledExpectation(self.ask, sampling, drawn, beside)
 
     @property
     def why_sampled(self) -> str:
@@ -207,9 +266,9 @@ def known_sets(
     sampling: Sampling,
     sample: tuple[Floats, Floats] | None = None,
 ) -> BoundInput:
-    """The model, asked about no set twice: it knows the answer to the whole input, and those to a sample."""
+    """The model, asked about no set twice: it has the answers to the whole input, to checks, to a sample."""
     calls = calls_of(model.ask, sampling, model, retry=False)  # whoever asks tries again
-    calls.keep(design.at_instance[None], predictions)
-    if sample is not None:
-        calls.keep(*sample)
+    for kept in (model.answers_of_checks, (design.at_instance[None], predictions), sample):
+        if kept is not None and len(kept[0]):
+            calls.keep(*kept)
     return replace(model, ask=calls.one_pass(calls))

@@ -72,6 +72,7 @@ class InputBudget:
     is_function: bool = True
     is_drawn: bool = False  # whether each answer has an item of a background
     has_account: bool = True  # whether the same sets are to serve contributions
+    answered: int = 0  # sets that checks have answers to, beside the one that hides nothing
 
     @property
     def _answers(self) -> int:
@@ -93,14 +94,19 @@ class InputBudget:
     @property
     def states(self) -> int:
         """Sets that may be enumerated; the answer to the whole input is one of them."""
-        return self._answers + 1
+        return self._answers + 1 + self.answered if self.most >= self.checks else 1
 
     def check(self, d: int) -> None:
         if self.sets < FEWEST:
             raise InputError(
                 f"max_calls={self.most} is too few to estimate {d} coefficients; use at least "
-                f"{self.checks + (FEWEST + 2) * self.items}"
+                f"{self._least(d, FEWEST + 2)}"
             )
+
+    def _least(self, d: int, sets: int) -> int:
+        """Fewest calls that leave n for ``sets``, or are enough for all."""
+        every = (1 << min(d, LARGEST_ENUMERATION)) - 1 - self.answered
+        return self.checks + (min(sets, every) if self.is_function else sets) * self.items
 
     def split(self, d: int) -> SubsetCalls | None:
         """The calls of sets that serve coefficients and contributions; None where they serve one alone."""
@@ -117,7 +123,7 @@ class InputBudget:
         spent = self._split(rest, d, shared=False)
         if spent is None:
             alone = self.most + (least - rest) * self.items
-            shared = self.checks + (least + 2) * self.items
+            shared = self._least(d, least + 2)
             advice = f"use at least {shared if self.has_account else alone}"
             if not self.has_account:
                 advice += f", or {shared} with contributions='auto', by which they share the calls"

@@ -38,10 +38,20 @@ from limes._arrays import Floats, Ints, Objects, are_probabilities, r_squared
 from limes._expectations.moments import REFUSED
 from limes._explainers.set_controls import Pair, model_beside, pairs_of_states
 from limes._explainers.set_controls import ridge as _ridge
-from limes._explainers.set_estimates import LEAST_SETS, SETS_A_UNIT, EstimateOfSets, SetsOfUnits, drawn_sets
+from limes._explainers.set_estimates import (
+    LEAST_SETS,
+    SETS_A_UNIT,
+    CompletedGame,
+    EstimateOfSets,
+    SetsOfUnits,
+    drawn_sets,
+    have_few_sets,
+    leading_sets,
+)
 from limes._explanation.attribution import Contributions
 from limes._explanation.parts import TOGETHER
 from limes._explanation.view import SHAPLEY
+from limes._explanation.wording import CONFIDENCE
 from limes._sampling.least_squares import Tolerance
 from limes._shapley.coalitions import ends_of, exact_account, repetitions_of, with_noise
 from limes._shapley.exact import RowContributions
@@ -68,6 +78,8 @@ _TINY = np.finfo(np.float64).tiny
 _ROUNDED = 1e-14
 # Features of which every subset is asked about, where the budget allows
 _ENUMERATED = 12
+# Tables of answers that may be, from which R² follows where most are answered; pairs that are reported
+_TABLES, _REPORTED = 200, 5
 
 
 class Partition(Protocol):
@@ -239,6 +251,7 @@ def levels_of(
     calls: int,
     rng: np.random.Generator,
     accuracy: Tolerance,
+    answered: int = 0,
 ) -> LevelAccount:
     """The account by the form that a model was read as, if all pieces are units; else by ``account_of``."""
     if model.exact is not None and model.read_predict is not None and not units.looks:
@@ -248,7 +261,9 @@ def levels_of(
             pass
         else:
             return exact_levels(units, account, model.read_predict, rng)
-    return account_of(ask, units, whole, calls, rng, is_function=model.is_function, accuracy=accuracy)
+    return account_of(
+        ask, units, whole, calls, rng, is_function=model.is_function, accuracy=accuracy, answered=answered
+    )
 
 
 def account_of(
@@ -260,22 +275,26 @@ def account_of(
     *,
     is_function: bool,
     accuracy: Tolerance | None = None,
+    answered: int = 0,
 ) -> LevelAccount:
     """Contributions by ``calls`` answers (n, k) of ``ask`` to pieces (n, m); ``whole`` (k,) is one of them.
 
-    ``ask`` knows that one. Fewer calls where errors are within an ``accuracy``. InputError where they are too
-    few.
+    ``ask`` knows that one, and n answers to other sets, ``answered`` before, which count where all are asked
+    about. Fewer calls where errors are within an ``accuracy``. InputError where they are too few.
     """
     pieces, d = units.of_pieces.size, int(units.of_pieces.max()) + 1
     if (pieces if units.looks else d) <= _ENUMERATED:
         finest = units.refined(np.ones(d), pieces)
         if is_function and (len(finest.shares) == 1 or _states(finest) <= calls):
             return _enumerated(ask, finest)
+    calls -= answered
     if calls < _LEAST_CALLS:
         raise InputError(
             f"max_calls leaves {calls:,} calls for contributions at two levels, which need {_LEAST_CALLS}: "
             f"raise it by {_LEAST_CALLS - calls}"
         )
+    if is_function and not units.looks and have_few_sets(d, calls) and not _are_apart(units):
+        return _completed(ask, units, calls, rng)
     # one answer of a random model says little of their mean
     times = 1 if is_function else repetitions_of(calls)
     nones, wholes = ends_of(ask, whole, pieces, (times, 0 if is_function else times))
@@ -510,7 +529,7 @@ def _spread_of_sizes(shares: Floats, f: Floats, d: int) -> Floats:
 
 def _enumerated(ask: Predict, units: Partition) -> LevelAccount:
     z, of_units, of_groups = _AllSets.of(units)
-    f, d = ask(z[:, units.of_pieces]), len(units.shares)
+    f = ask(z[:, units.of_pieces])
     # less one of them, so that parts of a constant add 0 and no rounding
     values, sums = of_units @ (f - f[0]), of_groups @ (f - f[0])
     if _are_apart(units):
@@ -520,11 +539,9 @@ def _enumerated(ask: Predict, units: Partition) -> LevelAccount:
     # a unit that adds nothing has no bar of roundings
     values[np.abs(values) <= _ROUNDED * np.abs(f).max(axis=0)] = 0.0
     fidelity = np.ones(f.shape[1])
-    inside = (z.sum(axis=1) > 0) & (z.sum(axis=1) < d)
-    if inside.any():
-        kept = z[inside].sum(axis=1)
-        of_size = np.bincount(kept.astype(np.int64))[kept.astype(np.int64)]
-        fidelity, _ = _fidelity(f[inside], f[0] + z[inside] @ values, 1.0 / (kept * (d - kept) * of_size))
+    inside, weights = _shapley_law(z)
+    if inside.size:
+        fidelity, _ = _fidelity(f[inside], f[0] + z[inside] @ values, weights)
     return LevelAccount(
         units,
         f[0],
@@ -537,6 +554,48 @@ def _enumerated(ask: Predict, units: Partition) -> LevelAccount:
         is_exact=True,
         pairs=pairs_of_states(z, f),
     )
+
+
+def _completed(ask: Predict, units: Partition, calls: int, rng: np.random.Generator) -> LevelAccount:
+    """The account of few units by answers to some of their sets."""
+    z, of_units, of_groups = _AllSets.of(units)
+    answered, d = leading_sets(of_units, calls - 2, rng), len(units.shares)
+    f, (i, j), x = ask(z[answered][:, units.of_pieces]), np.triu_indices(d, 1), 2.0 * z - 1.0
+    # less one of them, so that contributions add up
+    game = CompletedGame.of(d, answered, f - f[0])
+    values, errors = game.estimates(of_units)
+    inside, law = _shapley_law(z)
+    pairs, fidelities = [], []
+    for k, (sizes, size_errors) in enumerate(
+        zip(*(its.T for its in game.estimates(4.0 * (x[:, i] * x[:, j]).T / len(z))), strict=True)
+    ):
+        clear = [
+            p for p in np.argsort(-np.abs(sizes)).tolist() if abs(sizes[p]) > CONFIDENCE * size_errors[p]
+        ]
+        pairs.append(tuple((int(i[p]), int(j[p]), float(sizes[p])) for p in clear[:_REPORTED]))
+        tables = f[0, k] + game.tables(k, _TABLES, rng)
+        surrogates = tables[0] + z @ (of_units @ tables)
+        fidelities.append(_fidelity(tables[inside], surrogates[inside], law)[0])
+    fidelity, differ = np.stack(fidelities, axis=1), np.isfinite(errors).any(axis=0)
+    return LevelAccount(
+        units,
+        f[0],
+        values,
+        errors,
+        *game.estimates(of_groups),
+        fidelity.mean(axis=0),
+        np.where(differ, fidelity.std(axis=0), np.inf),
+        is_exact=False,
+        pairs=tuple(pairs),
+    )
+
+
+def _shapley_law(z: Floats) -> tuple[Ints, Floats]:
+    """The sets among all z (2^d, d) but none and all of the units, and their weights by Shapley's law."""
+    kept, d = z.sum(axis=1).astype(np.int64), z.shape[1]
+    inside = np.flatnonzero((kept > 0) & (kept < d))
+    kept = kept[inside]
+    return inside, 1.0 / (kept * (d - kept) * np.bincount(kept, minlength=1)[kept])
 
 
 def _squares_of_effects(z: Floats, f: Floats) -> Floats:

@@ -65,8 +65,6 @@ from limes.exceptions import InputError, Interrupted, ModelError
 from limes.models._calling.caller import (
     CHECK_CALLS,
     ModelCaller,
-    few_subsets,
-    spread_of_answers,
 )
 from limes.models._calling.counts import AnswerCount
 from limes.models._calling.outputs import Output, add_up_to_one, resolve
@@ -234,9 +232,11 @@ class InputModel:
         )
         if bound.form is None:
             return bound
-        return bound.checked(
-            rows, mean(rows), lambda row: f"the {features} {np.flatnonzero(rows[row]).tolist()} alone"
+        checks = mean(rows)
+        bound = bound.checked(
+            rows, checks, lambda row: f"the {features} {np.flatnonzero(rows[row]).tolist()} alone"
         )
+        return bound if bound.drawn else bound.knowing(rows, checks)
 
     def _link_of(self, whole: Floats, item: MaskedInput) -> str | None:
         """Return what is put on the answers, here to the whole input (1, ...).
@@ -490,15 +490,8 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
         if model.exact is not None or model.words is not None:
             return names, design, model
         model = replace(model, checks=model.checks + binding.rows + CHECK_CALLS)
-        return names, design, self._repeated(model, design)
-
-    def _repeated(self, model: BoundInput, design: ExchangeableDesign) -> BoundInput:
-        """The model with the spread of its answers; the first one is asked for it."""
-
-        def check() -> float:
-            return spread_of_answers(model.first or model.ask, few_subsets(design.size), self._options.retry)
-
-        return replace(model, spread=self._repetition.get(None, check))
+        repetition = partial(self._repetition.get, None)
+        return names, design, model.repeated(design, self._options, repetition)
 
     @one_blas_thread()
     def _explain_levels(self, item: Item, units: Partition, *, progress: bool) -> Explanation:
@@ -518,8 +511,13 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             tally.add(before)
         else:
             calls = calls_of(ask_pieces, sampling, model)
+            sets, answers = model.answers_of_checks
+            if len(sets):  # of words, which may have several places
+                alike = sets.shape[1] == units.of_pieces.size
+                calls.keep(sets if alike else sets[:, units.of_pieces], answers)
             calls.keep(np.ones((1, units.of_pieces.size)), predictions)
-        most = sampling.max_calls if read_predict else model.budget(options).states
+        budget = model.budget(options)
+        most = sampling.max_calls if read_predict else budget.states
         ask, whole = calls.one_pass(calls), predictions.reshape(-1)
         try:
             with progress_of(shown=progress)(most, CALLS) as calls.on_progress:
@@ -531,6 +529,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
                     most,
                     rng,
                     sampling.accuracy,
+                    0 if read_predict else budget.answered,
                 )
         except (ModelError, KeyboardInterrupt):
             self._unfinished.put(item.key, ((calls, tally.rows), predictions))
@@ -676,10 +675,14 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             spent, answers = shared, fitted.sampled.answers[0]
             options = replace(options, tolerance=its.tolerance)  # what was answered costs nothing
             sample = sampled.redraw(design, design.at_instance, len(answers))[0], answers
+            if sampled.beside is not None:
+                more = fitted.sampled.beside[0].reshape(-1, *answers.shape[1:])
+                model = model.knowing(sampled.beside, more)
             # a margin that is read knows more than models of sets; and a control that is chosen is used
             chosen = its.control != "auto" or model.margin is not None
             if not (spent.alone or chosen):
-                calls = calls_of(model.ask, its.sampling, model)
+                ask = known_sets(model, design, predictions, its.sampling).ask
+                calls = calls_of(ask if model.is_function else model.ask, its.sampling, model)
                 law = budget.drawn(design, spent).counts.law
                 few = FewSets(calls, predictions.reshape(-1), *sample, law, (spent.none, spent.whole))
                 if few.is_best(has_process=model.default_control == "process"):

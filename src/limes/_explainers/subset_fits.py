@@ -30,7 +30,7 @@ from limes._explainers.set_estimates import FewSets
 from limes._explanation.fit import RowEffects, WithinGroup
 from limes._fidelity.variance import link_variance
 from limes._fidelity.weighted_rows import PairEffect, Total, WeightedRows, largest_pairs
-from limes._sampling.sampled import RepeatedExpectation, SampledExpectation
+from limes._sampling.sampled import Beside, RepeatedExpectation, SampledExpectation
 from limes._shapley.coalitions import SampledAccount, account_of_states, exact_account, seconds
 from limes._shapley.exact import RowContributions
 from limes._threads import one_blas_thread
@@ -308,8 +308,18 @@ class SubsetFits:
             rest, error = np.maximum(variance - explained, 0.0), np.zeros(self._unit.size)
         else:
             rows, exact = self._rows()
+            more = np.zeros(self._unit.size)
+            if (beside := self._beside) is not None:
+                # by the answers with another at these sets, and what these have instead
+                f, level = beside.replaced(rows.h.T, rows.f)
+                rows = replace(rows, f=f)
+                at_sets = self._mean + (beside.x - self._design.inclusion) @ coef
+                more = beside.probability @ ((beside.f - at_sets) ** 2 - (level - at_sets) ** 2)
             rest, error = rows.mean(rows.residuals(self._mean, self._design.inclusion, coef) ** 2)
-            error = 0.0 * error if exact else error
+            rest = np.maximum(rest + more, 0.0)
+            # these squares have no error, and R² has that of the explained part
+            moved = np.divide(np.abs(more), explained, out=np.zeros_like(rest), where=explained > 0)
+            error = 0.0 * error if exact else np.hypot(error, moved * self._explained_error)
         return r_squared(explained, explained + rest, np.ones(self._unit.size), error)
 
     @cached_property
@@ -322,6 +332,22 @@ class SubsetFits:
         if isinstance(self._form, Linked | Ridges) and self._fitted.sampled is None:
             exact = link_variance(self._form, self._unit, ExchangeableDesign)
         return np.full(self._unit.size, np.nan) if exact is None else exact.variance(self._design)
+
+    @property
+    def _explained_error(self) -> Floats:
+        """Standard error of b·Σb, (k,), by those of coefficients."""
+        errors = self._per_feature(self._fitted.moments.coef_errors)
+        # what no row shows has none that is a number
+        errors = np.where(np.isfinite(errors), errors, 0.0)
+        return np.asarray(2.0 * np.sqrt(((self._gamma * errors) ** 2).sum(axis=0)))
+
+    @property
+    def _beside(self) -> Beside | None:
+        """Sets that were asked about beside those that were drawn, in units."""
+        its, sampled = self._fitted.sampled, self._sampled
+        if its is None or sampled is None or sampled.beside is None or not its.beside[0].size:
+            return None
+        return Beside.of(self._design, sampled.beside, its.beside[0] / self._unit)
 
     def _per_feature(self, numbers: Floats) -> Floats:
         """Numbers (1, d, ...) in units, (d, k)."""

@@ -362,6 +362,7 @@ def read_text_model(model: TextModel, output: Output, document: Document) -> Bou
         "often_linear": True,
         "adds_up": add_up_to_one(model.head, output),
         "shown": with_strings.first,
+        "answered": (rows[: len(answers)], answers),
     }
     try:
         words = word_rows(model.steps, document)
@@ -379,6 +380,9 @@ def read_text_model(model: TextModel, output: Output, document: Document) -> Bou
         (text,) = document.texts(rows[row : row + 1])
         return f"the text {text[:200]!r}"
 
+    # texts of few sets are few, and take less time than a comparison has calls
+    by_strings = words.grams is not None or 1 << document.size <= _FEW_SETS
+
     @cache
     def chosen() -> Predict:
         """Return what answers to sparse rows, where it answers as to strings; compared at the first use."""
@@ -389,9 +393,9 @@ def read_text_model(model: TextModel, output: Output, document: Document) -> Bou
             return with_strings
         return sparse
 
-    ask = with_strings if words.grams is not None else lambda z: chosen()(z)
+    ask = with_strings if by_strings else lambda z: chosen()(z)
     bound = BoundInput.read(
-        read, ask=ask, tolerance=tolerance, checks=0 if words.grams is not None else len(rows), **facts
+        read, ask=ask, tolerance=tolerance, checks=0 if by_strings else len(rows), **facts
     )
     return bound.checked(rows, answers, where, ask=with_strings)
 
@@ -403,6 +407,8 @@ def _sentences_of(document: Document) -> Ints:
     return np.unique(places, return_inverse=True)[1]
 
 
+# Sets of words whose texts are made anew, where rows of numbers would do
+_FEW_SETS = 256
 # Words from which sentences are explained first
 _LONG_TEXT = 150
 # Share of an answer that what is in no feature may move unsaid, and pieces of it that are named

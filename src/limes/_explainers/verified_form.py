@@ -227,10 +227,16 @@ def kept_features(design: ExchangeableDesign) -> Draw:
 
 
 def subset_rows(d: int, rows: int) -> Floats:
-    """A row that keeps all d features, and random rows, small to large, by a fixed seed; (rows, d)."""
+    """All sets of d features if they are few, else random ones, small to large, by a fixed seed; (rows, d).
+
+    The first row keeps all features. No set is there twice, so that there may be fewer of them.
+    """
+    if 1 << d <= rows:
+        return np.asarray(1.0 - (np.arange(1 << d)[:, None] >> np.arange(d) & 1), dtype=np.float64)
     rng = np.random.default_rng(0)
     shares = np.linspace(0.05, 0.95, rows - 1)
-    return np.vstack([np.ones(d), (rng.random((rows - 1, d)) < shares[:, None]).astype(np.float64)])
+    drawn = np.vstack([np.ones(d), (rng.random((rows - 1, d)) < shares[:, None]).astype(np.float64)])
+    return drawn[np.sort(np.unique(drawn, axis=0, return_index=True)[1])]
 
 
 def even_positions(n: int, most: int) -> Ints:

@@ -191,12 +191,14 @@ class LeastSquares:
         calls: int = 0,
         shared: int = 0,
         answers: Floats | None = None,
+        beside: Floats | None = None,
         collinear: Bools | bool = False,
         complement: bool = False,
     ) -> Moments:
         """Moments of answers of this shape; those of 1 - f, too, if f is its ``complement``.
 
-        ``answers`` are stored, unless rows share them. A tolerance is one of coefficients over ``units``.
+        ``answers`` are stored, unless rows share them, as are those ``beside``. A tolerance is one of
+        coefficients over ``units``.
         """
         rows = self.answers_differ.shape
         each, columns = (*rows, *shape), (*rows, self.coef.shape[-2], *shape)
@@ -222,6 +224,7 @@ class LeastSquares:
                 effective=self.effective,
                 collinear=np.full(columns[: len(rows) + 1], collinear),
                 answers=np.full(rows, boxed(np.empty(0) if answers is None else answers)),
+                beside=np.full(rows, boxed(np.empty(0) if beside is None else beside)),
             ),
             shared=np.full(rows, shared),
         )

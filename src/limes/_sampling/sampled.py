@@ -10,6 +10,15 @@ g - L has no coefficients: subtracting it only reduces the variance. Errors come
 how the sequences differ (``least_squares.py``). Designs with few states are enumerated instead, which is
 exact for any model.
 
+*A state beside the draws*, z° with a probability p, is asked about by itself: the empty set, whose answer
+contributions need, and which a sample may miss, however much it differs. With δ = f(z°) - c,
+
+    f = f' + δ 1[z = z°],    β = β(f') + δ Σ⁻¹ Cov_w(h, 1[z = z°]),
+    Var_w f = Var_w f' + 2 δ p (c - E_w f') + δ² p (1 - p):
+
+f' has c in its place and is sampled. c is what the control says, and of the rest the mean at the nearest
+states that were drawn, moved by the slopes of all of them: f' is as regular as f is elsewhere.
+
 *Random answers.* A model that is no function is asked several times about every state of a small design.
 β = W f̄ has no error of sampling states, only that of the mean answers f̄_z of R repetitions:
 
@@ -32,14 +41,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from threading import Event, Lock
 from time import monotonic
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast
 
 import numpy as np
 
 from limes._arrays import Floats, Ints, fingerprint, is_constant, streams
 from limes._expectations.moments import Moments, RowBlocks, boxed, finished_rows
 from limes._sampling.controls import CONTROLS, Control, FittedControl, TooLargeError, too_large
-from limes._sampling.controls.control import least_left, share_left
+from limes._sampling.controls.control import evenly_spread, least_left, share_left
 from limes._sampling.least_squares import (
     DEFAULT_TOLERANCE,
     AnswerStatistics,
@@ -72,6 +81,8 @@ FEWEST = 4
 USUAL = 48
 # Repetitions of random answers at least, and degrees of freedom of their variance at least
 _REPETITIONS, _FREEDOM = 4, 16
+# Rows by whose slopes an answer is guessed, and the share of their squares that is added to each
+_SLOPED, _SINGULAR = 1024, 1e-13
 # Exceptions that end a call early but leave its answers valid
 CUT_SHORT = (ModelError, KeyboardInterrupt)
 # Largest number of calls cut short whose answers are stored: a service may fail several threads at once
@@ -193,9 +204,90 @@ class SampledDesign(Features, Protocol):
         ...
 
 
+class EnumeratedDesign(SampledDesign, Protocol):
+    """A design whose states have probabilities."""
+
+    def of_states(self, x: Floats) -> tuple[Floats, Floats]:
+        """Probabilities (m,) of states x (m, d), and their columns of W, (d, m)."""
+        ...
+
+
 def least_calls(d: int) -> int:
     """Least number of rows that d coefficients are fitted to together."""
     return max(USUAL, SEQUENCES * -(-least_fitted(d) // SEQUENCES))
+
+
+class Beside(NamedTuple):
+    """States x (m, d) of which the answers f (m, k) are known without a draw, and moments of 1[x]."""
+
+    x: Floats
+    f: Floats
+    probability: Floats  # (m,)
+    coef: Floats  # Σ⁻¹ Cov_w(h, 1[x]), (d, m)
+
+    @classmethod
+    def of(cls, design: EnumeratedDesign, x: Floats, answers: Floats) -> Beside:
+        return cls(x, answers.reshape(len(x), -1), *design.of_states(x))
+
+    def replaced(self, x: Floats, f: Floats) -> tuple[Floats, Floats]:
+        """Answers f (n, k) to drawn states x (n, d) with c where they are one of these, and c (m, k)."""
+        level = self.f.copy()
+        for i, state in enumerate(self.x):
+            distance = np.abs(x - state).sum(axis=1)
+            others = distance > 0
+            if not others.any():
+                continue
+            near = distance == distance[others].min()
+            level[i] = f[near].mean(axis=0)
+            some = np.flatnonzero(others)[evenly_spread(int(others.sum()), _SLOPED)]
+            if len(some) >= least_fitted(state.size):
+                level[i] += (state - x[near].mean(axis=0)) @ _slopes(x[some], f[some])
+        return self.with_level(x, f, level), level
+
+    def with_level(self, x: Floats, f: Floats, level: Floats) -> Floats:
+        """Answers f (n, k) to drawn states x (n, d), with the ``level`` c (m, k) at these states."""
+        f = f.copy()
+        for state, its in zip(self.x, level, strict=True):
+            f[(x == state).all(axis=1)] = its
+        return f
+
+    def added(self, design: SampledDesign, fit: LeastSquares, level: Floats) -> LeastSquares:
+        """The fit of f, from that of f' which has the ``level`` c (m, k)."""
+        moved, p = self.f - level, self.probability[:, None]
+        coef = self.coef @ moved
+        mean = (p * moved).sum(axis=0)
+        grown = (p * moved * (moved + 2.0 * (level - fit.mean))).sum(axis=0) - mean**2
+        variance, size = fit.variance + grown, np.abs([*self.f, *level, fit.mean]).max(axis=0)
+        variance = np.where(is_constant(variance, size), 0.0, np.maximum(variance, 0.0))
+        gamma = fit.gamma + design.gamma(coef)
+        return replace(
+            fit,
+            mean=fit.mean + mean,
+            coef=fit.coef + coef,
+            gamma=gamma,
+            variance=variance,
+            fidelity_errors=_errors_of_r2(fit, gamma, variance, grown),
+        )
+
+
+def _errors_of_r2(fit: LeastSquares, gamma: Floats, variance: Floats, grown: Floats) -> Floats:
+    """Errors (k,) of R² = E / (E + rest), where the rest has ``grown`` by states without an error."""
+    safe = np.where(variance > 0, variance, 1.0)
+    # E has errors, 2 Γ·dβ
+    finite = np.where(np.isfinite(fit.coef_errors), fit.coef_errors, 0.0)
+    explained = 2.0 * np.sqrt(((gamma * finite) ** 2).sum(axis=0))
+    share = np.minimum(fit.variance / safe, 1.0) ** 2
+    errors = np.multiply(
+        fit.fidelity_errors, share, out=np.full(share.shape, np.inf), where=np.isfinite(fit.fidelity_errors)
+    )
+    return np.asarray(np.hypot(errors, (np.abs(grown) / safe) * (explained / safe)))
+
+
+def _slopes(x: Floats, f: Floats) -> Floats:
+    """Slopes (d, k) of least squares, 0 of what is constant."""
+    x, f = x - x.mean(axis=0), f - f.mean(axis=0)
+    gram = x.T @ x
+    return np.linalg.solve(gram + _SINGULAR * (1.0 + np.trace(gram)) * np.eye(len(gram)), x.T @ f)
 
 
 class SampledExpectation:
@@ -203,7 +295,7 @@ class SampledExpectation:
 
     ``predict`` maps rows (n, d) to (n,) or (n, k). A budget of a few rows is refused. Rows are of the law w,
     or of that of another design, ``drawn``, and have weights then: what several designs draw from is asked
-    once for all of them.
+    once for all of them. States ``beside`` (m, d) are asked about whatever is drawn, beyond ``max_calls``.
     """
 
     method: Literal["sampled"] = "sampled"
@@ -213,8 +305,10 @@ class SampledExpectation:
         predict: Callable[[Floats], Floats],
         sampling: Sampling,
         drawn: ReweightedDesign | None = None,
+        beside: Floats | None = None,
     ) -> None:
         self._predict = predict
+        self.beside = beside
         self._sampling = sampling
         self._drawn = drawn
         self._unfinished = _UnfinishedRows()
@@ -343,9 +437,14 @@ class SampledExpectation:
         if states is not None:
             x, probability, weights = states
             return enumerate_states(design, calls(x), probability, weights, len(calls))
+        beside = (
+            None
+            if self.beside is None
+            else Beside.of(cast(EnumeratedDesign, design), self.beside, calls(self.beside))
+        )
         for sample in self._samples(design, key, calls.one_pass(calls)):
             if sample.is_last or self._sampling.tolerance is not None:
-                moments = estimate(design, sample, self._sampling, prediction, len(calls))
+                moments = estimate(design, sample, self._sampling, prediction, len(calls), beside)
                 if moments.converged:
                     break
         return moments
@@ -359,7 +458,10 @@ class SampledExpectation:
         samples = list(self._samples(design, key, row.calls.one_pass(row.calls.recall)))
         if not samples:
             return None
-        moments = estimate(design, samples[-1], self._sampling, prediction, len(row.calls))
+        beside = None
+        if self.beside is not None and (answers := row.calls.recall(self.beside)) is not None:
+            beside = Beside.of(cast(EnumeratedDesign, design), self.beside, answers)
+        moments = estimate(design, samples[-1], self._sampling, prediction, len(row.calls), beside)
         return replace(moments, converged=np.array(False), cut_short=np.array(True))
 
     def _samples(
@@ -465,20 +567,39 @@ class Sample:
 
 
 def estimate(
-    design: SampledDesign, sample: Sample, sampling: Sampling, prediction: Floats | None, calls: int
+    design: SampledDesign,
+    sample: Sample,
+    sampling: Sampling,
+    prediction: Floats | None,
+    calls: int,
+    beside: Beside | None = None,
 ) -> Moments:
     """E_w f and Γ with standard errors, given the model's prediction at the instance if there is one."""
     f = sample.f.reshape(len(sample.f), -1)
-    check_squares(f)
+    check_squares(f if beside is None else np.concatenate([f, beside.f]))
+    level = np.empty(0)
+    if beside is not None:
+        f, level = beside.replaced(sample.x, f)
     name, controls = _choose_control(design, sample, f, sampling)
     moments = [control.expectation(design) for control in controls]
     support = FeatureSupport.from_rows(sample.h, design.variance != 0)
     residuals, centred, used = f.copy(), sample.h - design.inclusion, support.used
     together = len(f) >= least_fitted(design.size)
-    for k, (control, its) in enumerate(zip(controls, moments, strict=True)):
+
+    def curved(k: int, x: Floats, h: Floats) -> Floats:
+        its = moments[k]
+        linear = h[:, used] @ its.coef[used] if together else 0.0
+        return np.asarray(controls[k].predict(x) - its.mean - linear)
+
+    for k in range(len(controls)):
         rows = sample.sequence == k
-        linear = centred[rows][:, used] @ its.coef[used] if together else 0.0
-        residuals[rows] -= control.predict(sample.x[rows]) - its.mean - linear
+        residuals[rows] -= curved(k, sample.x[rows], centred[rows])
+    if beside is not None:
+        # the control says more of these states than slopes do
+        guesses = [curved(k, beside.x, beside.x - design.inclusion) for k in range(len(controls))]
+        residuals, level = beside.replaced(sample.x, residuals)
+        level += np.mean(guesses, axis=0)
+        f = beside.with_level(sample.x, f, level)
     fit = least_squares(
         design,
         WeightedSample(
@@ -493,6 +614,8 @@ def estimate(
         controls=moments,
         prediction=None if prediction is None else prediction.reshape(-1),
     )
+    if beside is not None:
+        fit = beside.added(design, fit, level)
     return fit.to_moments(
         sample.f.shape[1:],
         sampling.accuracy,
@@ -500,6 +623,7 @@ def estimate(
         units=design.units[:, None],
         calls=calls,
         answers=sample.f,
+        beside=None if beside is None else beside.f,
     )
 
 

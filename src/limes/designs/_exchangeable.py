@@ -404,13 +404,18 @@ class ExchangeableDesign:
         """
         if self.size > min(LARGEST_ENUMERATION, np.log2(most)):
             return None
-        z, log_probability = self.enumerate()
+        z, _ = self.enumerate()
+        return z, *self.of_states(z)
+
+    def of_states(self, z: Floats) -> tuple[Floats, Floats]:
+        """Return the same of some z (m, d): probabilities (m,), and the columns of W, (d, m)."""
         kept = z.sum(axis=1)
         removed = self.size - kept.astype(np.int64)
-        per_subset = np.exp(-log_binomial(np.full(len(z), float(self.size)), kept))
-        within = self.counts.within[removed] * per_subset
-        between = self.counts.between[removed] * per_subset
-        return z, np.exp(log_probability), between + within * (z.T - kept / self.size)
+        log_sets = log_binomial(np.full(len(z), float(self.size)), kept)
+        within = self.counts.within[removed] * np.exp(-log_sets)
+        between = self.counts.between[removed] * np.exp(-log_sets)
+        probability = np.exp(self.counts.log_law[removed] - log_sets)
+        return probability, between + within * (z.T - kept / self.size)
 
     def enumerate(self) -> tuple[Floats, Floats]:
         """Every z (2^d, d), and the log of its probability under w (2^d,).
