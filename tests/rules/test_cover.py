@@ -397,12 +397,61 @@ def test_bad_options_are_refused(options, error, text):
         limes.rules.cover(model, x, **options)
 
 
-def test_rules_of_three_classes_ask_for_one():
-    x = np.random.default_rng(0).random((60, 2))
-    tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(x, np.digitize(x[:, 0], [0.3, 0.6]))
-    with pytest.raises(InputError, match=r"3 outputs, and rules are about one of them: .* output="):
-        limes.rules.cover(tree, x)
-    assert limes.rules.cover(tree, x, output=1).rules
+OF_CLASSES = ["tree", "forest", "ties", "boosting", "logistic", "one-hot"]
+
+
+def class_case(seed, kind):
+    """A model of four classes of whole numbers, and its table."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, LEVELS, (120, COLUMNS)).astype(float)
+    score = x[:, 0] - x[:, 1] + (x[:, 2] > 1) * x[:, 3] + 0.5 * rng.normal(size=len(x))
+    labels = np.array(["least", "less", "more", "most"])
+    y = labels[np.digitize(score, np.quantile(score, [0.25, 0.5, 0.75]))]
+    return MODELS[kind]().fit(x, y), x
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("kind", OF_CLASSES)
+def test_rules_of_several_classes_claim_the_one_that_is_predicted(kind, seed):
+    model, x = class_case(seed, kind)
+    frame = pd.DataFrame(x, columns=[f"x{j}" for j in range(COLUMNS)])
+    grid, of_grid, of_rows = pd.DataFrame(GRID, columns=frame.columns), model.predict(GRID), model.predict(x)
+    audit = limes.rules.cover(model, x)
+    assert audit.output == "class"
+    assert audit.uncovered == ()
+    for rule in audit.rules:
+        assert rule.proved
+        assert (rule.low, rule.high) == (-np.inf, np.inf)
+        assert {*of_grid[meets(rule.conditions, grid)]} == {rule.claim}
+    check_list(audit, frame, lambda rule: of_rows == rule.claim)
+    assert {rule.claim for rule in audit.rules} == {*of_rows}
+
+
+@pytest.mark.parametrize("kind", ["forest", "logistic"])
+def test_bounds_of_rules_of_several_classes_hold_for_rows_of_an_independent_sampler(kind):
+    model, x = class_case(0, kind)
+    frame = pd.DataFrame(x, columns=[f"x{j}" for j in range(COLUMNS)])
+    audit = limes.rules.cover(model, x, objective="precision", error=0.1, classes=["a", "b", "c", "d"])
+    names = dict(zip("abcd", ["least", "less", "more", "most"], strict=True))
+    rng = np.random.default_rng(1)
+    for rule in audit.rules:
+        inside = frame[meets(rule.conditions, frame)]
+        # each column from the values of the table that meet its condition
+        columns = [
+            frame[name][meets([each for each in rule.conditions if each.column == name], frame)]
+            for name in frame
+        ]
+        drawn = np.column_stack([rng.choice(values, 20_000) for values in columns])
+        assert (model.predict(drawn) != names[rule.claim]).mean() <= rule.bound + 0.01
+        assert rule.bound <= 0.1
+        assert len(inside) == len(rule.rows)
+
+
+def test_names_of_several_classes_are_as_many():
+    model, x = class_case(0, "tree")
+    with pytest.raises(InputError, match=r"classes must be 4 names, of .*'least'"):
+        limes.rules.cover(model, x, classes=["no", "yes"])
+    assert limes.rules.cover(model, x, output="less").rules
 
 
 def test_models_without_bounds_or_classes_are_refused():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from time import perf_counter
 from typing import Any, Never
 
@@ -22,10 +23,10 @@ from limes._checks import (
 )
 from limes._explainers.tables.table import Table, ids_of
 from limes._explanation.wording import number
-from limes._rules.bounds import Searched, unbounded
+from limes._rules.bounds import Searched, Texture, unbounded
 from limes._rules.cells import Cells, Masks, holds
-from limes._rules.classes import class_labels
-from limes._rules.contrast import Target
+from limes._rules.classes import Classes, ClassGoal, class_labels
+from limes._rules.contrast import Enough, Target
 from limes._rules.covering import shortest, widest
 from limes._rules.domain import Domain
 from limes._rules.growing import (
@@ -62,6 +63,8 @@ _OPTIONS = (
 )
 # Largest share of other answers in a precise rule, unless the user says another one
 _ERROR = 0.05
+# Positions of classes differ by more
+_HALF = 0.5
 # Rows that are drawn to judge a part of a box, and how sure they are to be
 _DRAWS, _RISK = 1000, 0.1
 
@@ -111,9 +114,10 @@ def cover(
     threshold
         The number between the two classes; 0.5 for probabilities, 0 for margins.
     output
-        As for :class:`limes.TabularExplainer`; of more than two classes choose one.
+        As for :class:`limes.TabularExplainer`. None: of three classes or more rules claim the class that the
+        model predicts.
     classes
-        Names of the answers below and above the threshold; by default those of the model.
+        Names of the answers below and above the threshold, or of all classes; by default those of the model.
     domain
         :class:`limes.Domain`: which rows are possible. None: every column takes any value between the least
         and the largest of ``X``, whole numbers where all of these are whole, and its levels. Values of ``X``
@@ -188,7 +192,7 @@ def cover(
 
     search: _Search
     if is_certain:
-        search = _Certain(table, table.searched, is_late)
+        search = _Certain(table, is_late)
     else:
         search = _Precise(table, is_late, share, 1.0 - confidence, samples, seed)
     candidates, untried, complete = _candidates(table, search)
@@ -204,11 +208,12 @@ class _Covered:
     cells: Cells
     places: Ints  # of the rows, in cells
     claim: Claim
-    names: tuple[str, str] | None  # of the answers below and above the threshold
+    names: tuple[str, ...] | None  # of the answers below and above the threshold, or of all classes
     ask: Ask
     output: str
     bounded: Searched | None
     reason: str
+    classes: Classes | None  # whose positions are the answers, of three or more
     ids: tuple[Any, ...]  # names of the rows
 
     @classmethod
@@ -235,17 +240,20 @@ class _Covered:
         assert isinstance(rows, TableRows)  # noqa: S101 - literals are given
         check_columns(model, rows)
         its = resolve(model, output)
-        claim = _claim(its, threshold, within, len(class_labels(model)))
         ask = OneOutput(ModelCaller(model, its, rows.decode), its)
+        reader = RuleModel(model, its, ask, rows, 1.0, "literal", "projection", "auto", None)
         matrix = rows.encode(X)
         domain = _with_rows(replace(domain, table=rows.literals.table), matrix)
-        answers = ask(matrix)
+        labels = class_labels(model)
+        if len(labels) > 2 and (output, threshold, within) == (None, None, None):
+            return cls.of_classes(reader, domain, matrix, classes, ids=tuple(ids_of(X, len(matrix))))
+        claim, answers = _claim(its, threshold, within, len(labels)), ask(matrix)
         check_share(
             "threshold",
             threshold,
             lambda: its.method == "predict_proba" and ask.first.are_probabilities(add_up=False),
         )
-        reading = RuleModel(model, its, ask, rows, 1.0, "literal", "projection", "auto", None).bind()
+        reading = reader.bind()
         searched = reading.searched
         cells = Cells.of(domain, matrix, None if searched is None else searched.bounds.texture)
         return cls(
@@ -259,18 +267,73 @@ class _Covered:
             output=ask.name,
             bounded=searched,
             reason=reading.reason,
+            classes=None,
             ids=tuple(ids_of(X, len(matrix))),
         )
 
-    @property
-    def searched(self) -> Searched:
-        """Return what is searched for rows beyond a claim."""
-        if self.bounded is None:
+    @classmethod
+    def of_classes(
+        cls,
+        reader: RuleModel,
+        domain: Domain,
+        matrix: Floats,
+        names: Sequence[str] | None,
+        ids: tuple[Any, ...],
+    ) -> _Covered:
+        """The table of a model of three classes or more: answers are the positions of those it predicts."""
+        classes = Classes(reader.model, reader.rows, reader.form_of)
+        texts = tuple(map(str, classes.labels if names is None else names))
+        if isinstance(names, str) or len(texts) != len(classes.labels):
+            raise InputError(f"classes must be {len(classes.labels)} names, of {list(classes.labels)}")
+        goals = [classes.searched(ClassGoal(now, None)) for now in range(len(texts))]
+        bounds = [its.bounds for goal in goals for its in goal]
+
+        def texture(j: int) -> Texture:
+            return reduce(Texture.joined, (its.texture(j) for its in bounds))
+
+        def ask(rows: Floats) -> Floats:
+            return classes(rows).astype(np.float64)
+
+        cells = Cells.of(domain, matrix, texture if all(goals) else None)
+        return cls(
+            rows=matrix,
+            answers=ask(matrix),
+            cells=cells,
+            places=cells.locate(matrix),
+            claim=Claim(None, _HALF),
+            names=texts,
+            ask=ask,
+            output="class",
+            bounded=None,
+            reason="",
+            classes=classes,
+            ids=ids,
+        )
+
+    def beyond(self, answer: float) -> list[tuple[Searched, Target, Enough]]:
+        """Return what is searched for rows beyond the claim of a rule around a row with this answer."""
+        its: list[tuple[Searched, Target, Enough]] = []
+        if (classes := self.classes) is not None:
+            goal = ClassGoal(int(answer), None)
+            its = [
+                (each, Target(0.0, "below"), lambda rows: goal.reached(classes(rows)))
+                for each in classes.searched(goal)
+            ]
+        elif self.bounded is not None:
+            its = [(self.bounded, goal, goal.enough(self.ask)) for goal in self.claim.targets(answer)]
+        if not its:
             raise unbounded(self.reason, "objective='precision'")
-        return self.bounded
+        return its
+
+    @property
+    def judge(self) -> Ask:
+        """Return the same answers, perhaps as they were read."""
+        return self.ask if self.bounded is None else self.bounded.answers
 
     def text(self, answer: float) -> str:
         """Write what a rule around a row with this answer claims."""
+        if self.classes is not None and self.names is not None:
+            return self.names[int(answer)]
         if self.claim.error is not None:
             low, high = answer - self.claim.error, answer + self.claim.error
             return f"{self.output} from {number(low)} to {number(high)}"
@@ -279,6 +342,8 @@ class _Covered:
         return f"{self.output} {self.claim.text(answer)}"
 
     def ends(self, answer: float) -> tuple[float, float]:
+        if self.classes is not None:  # which are no numbers
+            return -np.inf, np.inf
         ends = self.claim.within(answer, (-np.inf, np.inf))
         assert ends is not None  # noqa: S101 - of an interval
         return ends
@@ -376,17 +441,18 @@ class _Search:
 
 @dataclass(eq=False)
 class _Certain(_Search):
-    searched: Searched
-
-    def __init__(self, table: _Covered, searched: Searched, is_late: Callable[[], bool]) -> None:
-        super().__init__(table, is_late)
-        self.searched, self._finders = searched, Finders()
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._finders = Finders()
+        for answer in np.unique(self.table.answers).tolist():
+            self.table.beyond(answer)  # without bounds no row is proved
 
     def grow(self, seed: int, targets: tuple[Target, ...], wanted: Bools) -> _Candidate | None:
         table = self.table
         row = table.rows[seed]
+        beyond = table.beyond(float(table.answers[seed]))
         proof = CertainProof(
-            table.cells, self.searched, self._finders, row, targets, self.answered, table.ask, self.is_late
+            table.cells, beyond, self._finders, row, targets, self.answered, table.judge, self.is_late
         )
         masks = grown(table.cells, proof, table.places[seed], table.places[wanted], self.is_late)
         if masks is None:
@@ -417,10 +483,9 @@ class _Precise(_Search):
 
     def grow(self, seed: int, targets: tuple[Target, ...], wanted: Bools) -> _Candidate | None:
         table, error = self.table, self._error
-        judge = table.ask if table.bounded is None else table.bounded.answers
         while not self.is_late():
             proof = DrawnProof(
-                self._law, targets, self.answered, table.ask, judge, error, _RISK, _DRAWS, self._streams
+                self._law, targets, self.answered, table.ask, table.judge, error, _RISK, _DRAWS, self._streams
             )
             masks = grown(table.cells, proof, table.places[seed], table.places[wanted], self.is_late)
             if masks is None:

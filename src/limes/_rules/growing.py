@@ -29,7 +29,7 @@ from limes._arrays import Bools, Floats, Ints
 from limes._rules.bounds import Searched
 from limes._rules.cells import Cells, ColumnCells, Masks, holds
 from limes._rules.certain import Goal, RowDomain
-from limes._rules.contrast import Target, verdict
+from limes._rules.contrast import Enough, Target, verdict
 from limes._rules.domain import Values
 from limes._rules.model import Ask
 from limes._rules.precision import share_bound
@@ -199,15 +199,19 @@ def _middles(start: int, end: int, p: Ints, n: Ints, step: int) -> Iterator[int]
 
 @dataclass(eq=False)
 class CertainProof:
-    """Proofs that no possible row of a box is beyond a claim, for one row in it."""
+    """Proofs that no possible row of a box is beyond a claim, for one row in it.
+
+    ``beyond`` is what is searched for such rows, ``targets`` are the answers that they have, and ``judge``
+    gives rows that were met their answers.
+    """
 
     cells: Cells
-    searched: Searched
+    beyond: Sequence[tuple[Searched, Target, Enough]]
     finders: Finders
     row: Floats
     targets: tuple[Target, ...]
     answered: AnsweredRows
-    ask: Ask
+    judge: Ask
     is_late: Callable[[], bool]
     boxes: int = 0  # that were cut
     _goals: list[Goal] = field(default_factory=list)
@@ -216,13 +220,11 @@ class CertainProof:
         domain = self.cells.domain
         self._missing = tuple(values.missing for values in domain.columns)
         at_row = tuple(self.row[j : j + 1] for j in range(self.row.size))
-        self._is_by_column = self.searched.bounds.lowest(at_row, 1.0) is not None
+        self._is_by_column = all(its.bounds.lowest(at_row, 1.0) is not None for its, _, _ in self.beyond)
         whole = RowDomain(domain, self.row, domain.columns, domain.columns, ())
-        for target in self.targets:
-            finder = self.finders(self.searched, target.sign, whole, self._missing)
-            self._goals.append(
-                Goal(self.searched, target, finder, whole, verdict(self.row, target.enough(self.ask)))
-            )
+        for searched, target, enough in self.beyond:
+            finder = self.finders(searched, target.sign, whole, self._missing)
+            self._goals.append(Goal(searched, target, finder, whole, verdict(self.row, enough)))
 
     def counterexamples(self, masks: Masks, *, quick: bool = False) -> Floats | None:
         inside = self.answered.beyond(self.targets, masks)
@@ -238,7 +240,7 @@ class CertainProof:
             self.boxes += end.boxes
             if end.row is not None:
                 rows = end.row[None, :]
-                self.answered.add(rows, self.cells.locate(rows), self.searched.answers(rows))
+                self.answered.add(rows, self.cells.locate(rows), self.judge(rows))
                 return rows
             is_open = is_open or not end.proved
         return None if is_open else np.zeros((0, len(masks)))
@@ -275,7 +277,7 @@ class CertainProof:
         goal = next(
             goal for goal in self._goals if goal.is_beyond(row[None, :])[0] or goal is self._goals[-1]
         )
-        values = self.searched.bounds.values(np.concatenate([row[None, :], moved]))
+        values = goal.searched.bounds.values(np.concatenate([row[None, :], moved]))
         sign = goal.target.sign if goal.crossing is None else goal.crossing.sign
         return np.asarray(sign * (values[1:] - values[0]))
 
@@ -311,7 +313,7 @@ class CertainProof:
         for goal in self._goals:
             goal_over = copy(goal)  # what it seeks stays: only where it looks is new
             goal_over.of_row, goal_over.low = of_row, {}
-            goal_over.finder = self.finders(self.searched, goal.target.sign, of_row, self._missing)
+            goal_over.finder = self.finders(goal.searched, goal.target.sign, of_row, self._missing)
             yield goal_over
 
     def _starts(self) -> Iterator[Floats]:
