@@ -61,12 +61,13 @@ def as_number(value: Any) -> float:
         return math.nan
 
 
-def check_share(name: str, value: Any, is_probability: Callable[[], bool]) -> None:
-    """Refuse a threshold outside 0 and 1 where answers are probabilities."""
+def check_share(name: str, value: Any, is_probability: Callable[[], bool]) -> Any:
+    """Return a threshold; refuse one outside 0 and 1 where answers are probabilities."""
     if isinstance(value, Real) and not 0.0 <= float(value) <= 1.0 and is_probability():
         raise InputError(
             f"{name}={value!r}: the answers are probabilities, from 0 to 1: pass a number between these"
         )
+    return value
 
 
 def check_number(name: str, value: Any) -> float:

@@ -502,8 +502,7 @@ def misleading_surrogates(
     is_open = method not in (*THRESHOLDS, SCORE) and f.shape[1] > 1
     probable = method == "predict_proba" or (is_open and are_probabilities(f))
     usual = THRESHOLDS["predict_proba"] if probable else THRESHOLDS.get(method, np.nan)
-    limit = usual if threshold is None else threshold
-    check_share("threshold", threshold, lambda: probable)
+    limit = usual if threshold is None else check_share("threshold", threshold, lambda: probable)
     across = (f - limit) * (g - limit) < 0
     beyond = probable & ((g < -ROUNDING) | (g > 1 + ROUNDING))
     if f.shape[1] == 2 and probable and are_probabilities(f):

@@ -408,7 +408,12 @@ class ExchangeableDesign:
         return z, *self.of_states(z)
 
     def of_states(self, z: Floats) -> tuple[Floats, Floats]:
-        """Return the same of some z (m, d): probabilities (m,), and the columns of W, (d, m)."""
+        """The same of some rows: their probabilities (m,), and the columns of W, (d, m).
+
+        Parameters
+        ----------
+        z : (m, d)
+        """
         kept = z.sum(axis=1)
         removed = self.size - kept.astype(np.int64)
         log_sets = log_binomial(np.full(len(z), float(self.size)), kept)
