@@ -26,7 +26,7 @@ from limes._rules.bounds import Bounds, ForestBounds
 from limes._rules.domain import Values
 from limes.models.forms._trees import Forest
 
-# Ends of a search by ``kernels/leaf_boxes.cpp``
+# Where ``kernels/leaf_boxes.cpp`` stops: no row is below the limit, some may be, or boxes are spent
 _NO_MORE, _CANDIDATE, _SPENT = 0, 1, 2
 # Boxes that the compiled loop cuts in the time of one of other searches, by which their limits are stated
 _IN_TIME_OF_ONE = 10
@@ -183,7 +183,6 @@ class LeafTable:
         self.set_starts = np.array(
             [int(np.argmax(self.set_of == s)) for s in range(self.set.size)], dtype=np.int64
         )
-
         self.compiled = Leaves(self.tree, self.value, self.first, self.last, self.bits, sizes)
 
     def _pack(self, flags: Sequence[Bools]) -> None:
