@@ -225,15 +225,21 @@ class Folder:
                 self._refuse_other_files()
                 self._refuse_links()
                 stack.enter_context(locked(self.path / _LOCK))
-                for file in self.path.iterdir():
-                    if file.name.startswith(BESIDE):  # left by a run that was killed
-                        file.unlink(missing_ok=True)
+                self._delete_unfinished()  # of a run that was killed
                 if not self.files() and not self.journal():  # no part is whole yet
                     write_whole(self.path / _RUN, json.dumps(run, indent=1).encode())
                 self._refuse_other_run(run)
                 finished = self.finished()
                 self._delete_unlisted({self.part(number) for number in finished}, run_name(run))
-            yield finished
+            try:
+                yield finished
+            finally:
+                self._delete_unfinished()  # of workers that were killed as they wrote
+
+    def _delete_unfinished(self) -> None:
+        for file in self.path.iterdir():
+            if file.name.startswith(BESIDE):
+                file.unlink(missing_ok=True)
 
     def _refuse_other_files(self) -> None:
         names = sorted(file.name for file in self.path.iterdir())

@@ -16,7 +16,7 @@ import os
 import signal
 import sys
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -129,7 +129,7 @@ def loaded(content: bytes, limits: Cluster, threads: int) -> Any:
     return WorkerPool(content, iter(()), Cluster(timeout=limits.timeout, memory=limits.memory, cores=threads))
 
 
-def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRecord]:
+def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Generator[PartRecord]:
     # one worker is this process, unless it has limits, or is ``supervised``
     if cluster.workers == 1 and not cluster.has_limits and not cluster.supervised:
         yield from map(work, parts)

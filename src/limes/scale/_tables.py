@@ -12,8 +12,8 @@ import pickle
 import re
 import sys
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property, reduce
@@ -253,7 +253,7 @@ class Cluster:
 # Only the process that calls
 THIS_PROCESS = Cluster()
 
-Engine: TypeAlias = Callable[[Work, Iterable[Part], Cluster], Iterator[PartRecord]]
+Engine: TypeAlias = Callable[[Work, Iterable[Part], Cluster], Generator[PartRecord]]
 
 # Modules, imported when they are chosen: the library of an engine is needed only if that is used
 _MODULES = {"local": "limes.scale._processes", "dask": "limes.scale.dask", "spark": "limes.scale.spark"}
@@ -426,8 +426,12 @@ def explain_files(
         missing = _missing(source.parts(step, work.columns), plan, finished)
         if not source.files:  # nothing that needs workers
             do, cluster = engine_of("local"), THIS_PROCESS
-        with Heartbeat(max(source.likely_rows, resumed), resumed, show=progress) as heartbeat:
-            for record in do(work, heartbeat.begun(missing), cluster):
+        with (
+            Heartbeat(max(source.likely_rows, resumed), resumed, show=progress) as heartbeat,
+            # workers end before the folder is left, whatever ends the run
+            closing(do(work, heartbeat.begun(missing), cluster)) as records,
+        ):
+            for record in records:
                 folder.append(record)
                 finished[record.part] = record
                 heartbeat.add(record)

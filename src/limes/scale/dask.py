@@ -14,7 +14,7 @@ require("pyarrow", "limes.scale.dask", package="'limes[dask]'")
 import asyncio
 import gc
 import signal
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import islice
@@ -119,7 +119,7 @@ def _explain(table: Any, explainer: Explainer, layout: str, options: Mapping[str
         return explain_frame(explainer, table, layout, **options)
 
 
-def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRecord]:
+def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Generator[PartRecord]:
     """Compute the parts, in any order; yield each part as soon as it is finished."""
     with config.set(_CONFIG), _client(cluster) as client:
         name = f"limes-{uuid4().hex}"

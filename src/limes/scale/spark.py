@@ -17,7 +17,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import contextmanager
 from functools import lru_cache
@@ -76,7 +76,7 @@ _LOCAL = {
 }
 
 
-def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Iterator[PartRecord]:
+def run(work: Work, parts: Iterable[Part], cluster: Cluster) -> Generator[PartRecord]:
     """Compute the parts, in any order; a part whose worker dies is tried again."""
     content = work.to_bytes()
     with spark_context(cluster) as context:
