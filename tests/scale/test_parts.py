@@ -93,6 +93,13 @@ def test_unfinished_files_of_a_killed_run_are_deleted(folder):
     assert not [*folder.path.glob(".*")]
 
 
+def test_unfinished_files_of_killed_workers_go_with_the_run(folder):
+    beside = folder.path / ".unfinished-part-00003.parquet.17"
+    with folder.opened(RUN):
+        beside.write_bytes(b"PAR")
+    assert not beside.exists()
+
+
 def part_of(run, rows=10, first=0):
     sink = pa.BufferOutputStream()
     pq.write_table(with_run(pa.table({"row": range(first, first + rows)}), run_name(run)), sink)
