@@ -30,7 +30,7 @@ from limes._explainers.set_estimates import FewSets
 from limes._explanation.fit import RowEffects, WithinGroup
 from limes._fidelity.variance import link_variance
 from limes._fidelity.weighted_rows import PairEffect, Total, WeightedRows, largest_pairs
-from limes._sampling.sampled import Beside, RepeatedExpectation, SampledExpectation
+from limes._sampling.sampled import Beside, RepeatedExpectation, SampledExpectation, error_of_explained
 from limes._shapley.coalitions import SampledAccount, account_of_states, exact_account, seconds
 from limes._shapley.exact import RowContributions
 from limes._threads import one_blas_thread
@@ -336,10 +336,7 @@ class SubsetFits:
     @property
     def _explained_error(self) -> Floats:
         """Standard error of b·Σb, (k,), by those of coefficients."""
-        errors = self._per_feature(self._fitted.moments.coef_errors)
-        # what no row shows has none that is a number
-        errors = np.where(np.isfinite(errors), errors, 0.0)
-        return np.asarray(2.0 * np.sqrt(((self._gamma * errors) ** 2).sum(axis=0)))
+        return error_of_explained(self._gamma, self._per_feature(self._fitted.moments.coef_errors))
 
     @property
     def _beside(self) -> Beside | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from time import perf_counter
 from typing import Any, Never
 
@@ -23,9 +22,9 @@ from limes._checks import (
 )
 from limes._explainers.tables.table import Table, ids_of
 from limes._explanation.wording import number
-from limes._rules.bounds import Searched, Texture, unbounded
+from limes._rules.bounds import Searched, unbounded
 from limes._rules.cells import Cells, Masks, holds
-from limes._rules.classes import Classes, ClassGoal, class_labels
+from limes._rules.classes import Classes, LargestBounds, class_labels
 from limes._rules.contrast import Enough, Target
 from limes._rules.covering import shortest, widest
 from limes._rules.domain import Domain
@@ -41,7 +40,7 @@ from limes._rules.literals import Literals, TableRows, check_columns, rows_of
 from limes._rules.model import Ask, RuleModel
 from limes._rules.neighbourhood import SIGNS
 from limes._rules.rule_list import CoveringRule, RuleList
-from limes._rules.sufficient import Claim, Finders, claim_of
+from limes._rules.sufficient import Claim, Finders, beyond_class, claim_of
 from limes._threads import one_blas_thread
 from limes.exceptions import InputError
 from limes.models._calling.caller import ModelCaller, OneOutput
@@ -285,16 +284,13 @@ class _Covered:
         texts = tuple(map(str, classes.labels if names is None else names))
         if isinstance(names, str) or len(texts) != len(classes.labels):
             raise InputError(f"classes must be {len(classes.labels)} names, of {list(classes.labels)}")
-        goals = [classes.searched(ClassGoal(now, None)) for now in range(len(texts))]
-        bounds = [its.bounds for goal in goals for its in goal]
-
-        def texture(j: int) -> Texture:
-            return reduce(Texture.joined, (its.texture(j) for its in bounds))
+        goals = [beyond_class(classes, now) for now in range(len(texts))]
+        bounds = LargestBounds(tuple(its.bounds for goal in goals for its, _, _ in goal))
 
         def ask(rows: Floats) -> Floats:
             return classes(rows).astype(np.float64)
 
-        cells = Cells.of(domain, matrix, texture if all(goals) else None)
+        cells = Cells.of(domain, matrix, bounds.texture if all(goals) else None)
         return cls(
             rows=matrix,
             answers=ask(matrix),
@@ -313,12 +309,8 @@ class _Covered:
     def beyond(self, answer: float) -> list[tuple[Searched, Target, Enough]]:
         """Return what is searched for rows beyond the claim of a rule around a row with this answer."""
         its: list[tuple[Searched, Target, Enough]] = []
-        if (classes := self.classes) is not None:
-            goal = ClassGoal(int(answer), None)
-            its = [
-                (each, Target(0.0, "below"), lambda rows: goal.reached(classes(rows)))
-                for each in classes.searched(goal)
-            ]
+        if self.classes is not None:
+            its = beyond_class(self.classes, int(answer))
         elif self.bounded is not None:
             its = [(self.bounded, goal, goal.enough(self.ask)) for goal in self.claim.targets(answer)]
         if not its:

@@ -17,7 +17,7 @@ from limes._explanation.rules import Certificate
 from limes._explanation.wording import chosen, holding_text, label_text, number, one_line
 from limes._rules.bounds import IntervalBounds, Searched, unbounded
 from limes._rules.certain import FactSets, Finder, Goal, RowDomain, SufficientFacts, ValueSearch
-from limes._rules.classes import ClassGoal
+from limes._rules.classes import Classes, ClassGoal
 from limes._rules.contrast import Enough, Target, verdict
 from limes._rules.domain import Domain, Values
 from limes._rules.intervals import IntervalSearch
@@ -126,6 +126,15 @@ class CertainRule:
     claim: Claim
     fields: dict[str, Any]
     warnings: tuple[RowWarning, ...]
+
+
+def beyond_class(classes: Classes, now: int) -> list[tuple[Searched, Target, Enough]]:
+    """Return what is searched for rows of another class than one, and which rows have it; [] without."""
+    goal = ClassGoal(now, None)
+    return [
+        (its, Target(0.0, "below"), lambda rows: goal.reached(classes(rows)))
+        for its in classes.searched(goal)
+    ]
 
 
 class Finders:
@@ -278,11 +287,7 @@ class Question:
         beyond: list[tuple[Searched, Target, Enough]] = []
         if self._claim.is_class:
             classes = reading.classes
-            goal = ClassGoal(int(classes(row[None, :])[0]), None)
-            beyond = [
-                (its, Target(0.0, "below"), lambda rows: goal.reached(classes(rows)))
-                for its in classes.searched(goal)
-            ]
+            beyond = beyond_class(classes, int(classes(row[None, :])[0]))
         elif (searched := reading.searched) is not None:
             beyond = [(searched, goal, goal.enough(ask)) for goal in self._claim.targets(answer)]
         if not beyond:

@@ -270,12 +270,16 @@ class Beside(NamedTuple):
         )
 
 
+def error_of_explained(gamma: Floats, errors: Floats) -> Floats:
+    """Standard error (k,) of β·Σβ by those of coefficients (d, k): 2 Γ·dβ, of what any row shows."""
+    finite = np.where(np.isfinite(errors), errors, 0.0)
+    return np.asarray(2.0 * np.sqrt(((gamma * finite) ** 2).sum(axis=0)))
+
+
 def _errors_of_r2(fit: LeastSquares, gamma: Floats, variance: Floats, grown: Floats) -> Floats:
     """Errors (k,) of R² = E / (E + rest), where the rest has ``grown`` by states without an error."""
     safe = np.where(variance > 0, variance, 1.0)
-    # E has errors, 2 Γ·dβ
-    finite = np.where(np.isfinite(fit.coef_errors), fit.coef_errors, 0.0)
-    explained = 2.0 * np.sqrt(((gamma * finite) ** 2).sum(axis=0))
+    explained = error_of_explained(gamma, fit.coef_errors)
     share = np.minimum(fit.variance / safe, 1.0) ** 2
     errors = np.multiply(
         fit.fidelity_errors, share, out=np.full(share.shape, np.inf), where=np.isfinite(fit.fidelity_errors)
