@@ -63,6 +63,8 @@ _TINY = 1e-15
 _STEEPEST = 600.0
 # Contrasts of one block of rows, half a MB
 _BLOCK = 65_536
+# A contour whose error is up to e^this times the least is as good: rows share the first such, 0 before others
+_AS_GOOD = 3.0
 # Nodes of a contour that are one line of a grid
 _ACROSS = 16
 # Integrals of columns that are kept for other bandwidths, and their bytes together
@@ -300,8 +302,8 @@ class _Margin:
         level, largest = self._levels(index)
         base, rest, contrast = np.zeros(len(index)), np.zeros(len(index)), np.zeros(index.shape)
         # where a column hardly leaves its cell, the mean outside the cell may be far larger than the mean
-        for_mean, for_contrast = np.argmin(level, axis=1), np.argmin(largest, axis=1)
-        for tilt in np.union1d(for_mean, for_contrast).tolist():
+        for_mean, for_contrast = _first_good(level), _first_good(largest)
+        for tilt in sorted({*for_mean.tolist(), *for_contrast.tolist()}):
             chosen = np.flatnonzero((for_mean == tilt) | (for_contrast == tilt))
             for rule, rows, patterns in self._rules(tilt, chosen, index):
                 total, differences = rule.expect(patterns)
@@ -476,7 +478,8 @@ class _KeptMargin(_Margin):
                 with suppress(InputError):  # too many nodes: rows that need this contour are refused
                     self._kept_rule(self._drawn.sum_on(each), each)
         point = self.point[rows]
-        groups = self._by_contour(tilt, np.unique(point))
+        # pairs are in the order of their rows
+        groups = self._by_contour(tilt, point[np.diff(point, prepend=-1) > 0])
         for exponentials, points in groups:
             chosen = rows if len(groups) == 1 else rows[np.isin(point, points)]
             yield _KeptPairs(self._kept_rule(exponentials, tilt), self, tilt), chosen, chosen
@@ -499,6 +502,11 @@ class _KeptMargin(_Margin):
         lower = self.constant + np.minimum(ends[:, 0], self.values).sum(axis=0)
         upper = self.constant + np.maximum(ends[:, 1], self.values).sum(axis=0)
         return self._by_nodes(lower, upper, theta, points)
+
+
+def _first_good(level: Floats) -> Ints:
+    """The first contour that is as good as any, by logs of their errors (n, tilts)."""
+    return np.asarray(np.argmax(level <= level.min(axis=1, keepdims=True) + _AS_GOOD, axis=1))
 
 
 def _grouped(rows: Ints, sum_of: Callable[[int], ExponentialSum]) -> list[tuple[ExponentialSum, Ints]]:

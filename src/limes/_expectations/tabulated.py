@@ -529,7 +529,8 @@ class KeptProducts(NamedTuple):
         each = np.arange(nodes // 2)
         first, second = (each, each) if grid is None else grid
         held = nodes if grid is None else 2 * int(first.max() + second.max() + 2)
-        distinct, starts = np.unique(points, return_index=True)
+        starts = np.flatnonzero(np.diff(points, prepend=-1))
+        distinct = points[starts]
         starts, step = np.append(starts, n), max(1, _NUMBERS // (len(laws) * held))
         for at in range(0, distinct.size, step):
             some, start = distinct[at : at + step], starts[at : at + step + 1]

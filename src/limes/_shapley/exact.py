@@ -71,6 +71,8 @@ class RowContributions:
 
     @classmethod
     def joined(cls, parts: list[RowContributions]) -> RowContributions:
+        if len(parts) == 1:
+            return parts[0]
         return cls(*(np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(cls)))
 
     def with_complement(self) -> RowContributions:

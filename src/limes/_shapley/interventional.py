@@ -65,6 +65,7 @@ class InterventionalGame(ABC):
     seconds: float  # about what a row by itself takes
     way: str = ""  # by which they are exact, where that may take long
     numbers: int = 1  # of an array for each row
+    is_compiled = False  # by compiled loops alone, which multiply no matrices
 
     @property
     def seconds_alike(self) -> float:
@@ -110,6 +111,10 @@ class Interventional:
     def pair_seconds(self) -> float:
         # the background goes down trees with every row, and a leaf has as many pairs as columns, squared
         return 4.0 * self._against.seconds
+
+    @property
+    def is_compiled(self) -> bool:
+        return self._against.is_compiled
 
     @property
     def _are_alike(self) -> bool:
@@ -236,6 +241,8 @@ class _Terms(InterventionalGame):
 
 
 class _Trees(SharedState, InterventionalGame):
+    is_compiled = True
+
     def __init__(self, form: Forest, background: Floats) -> None:
         self._form, self._background = form, np.ascontiguousarray(background.T)
         self._value = form.value.reshape(len(form.value), -1)

@@ -25,6 +25,7 @@ from limes._expectations.moments import REFUSED
 from limes._explainers.tables.columns import NUMBERS, TableColumn, is_missing
 from limes._explainers.tables.fits import exact_account
 from limes._explainers.tables.table import FrameConverter, Table
+from limes._sampling.joint import JointExpectation
 from limes._shapley.points import contributions_of_form
 from limes._threads import in_this_thread, one_blas_thread
 
@@ -123,8 +124,7 @@ class CompiledExplainer:
         family = model.family if model.law is not model.family else model.account
         self._cells = family.cells
         self._account = partial(exact_account, expectation, model.bound.form, family)
-        # compiled loops alone multiply no matrices
-        self._blas = nullcontext if isinstance(expectation, ForestExpectation) else one_blas_thread
+        self._blas = nullcontext if _is_compiled(expectation) else one_blas_thread
         if self._predict is not None:
             # tables that rows share are made now, and not by the first request
             with in_this_thread():
@@ -283,6 +283,14 @@ class CompiledExplainer:
 
     def _explained(self, rows: Any) -> PlainContributions:
         return _of_explanation(self._explainer.contributions(rows, progress=False))
+
+
+def _is_compiled(expectation: Any) -> bool:
+    """Whether compiled loops alone compute contributions: these multiply no matrices."""
+    if isinstance(expectation, JointExpectation):
+        exact = expectation.interventional
+        return exact is not None and exact.is_compiled
+    return isinstance(expectation, ForestExpectation)
 
 
 def plain_contributions(
