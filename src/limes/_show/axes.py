@@ -337,7 +337,7 @@ class Scale:
         return self.start + slope * (values / size - self.low / size)
 
     def position(self, value: float) -> float:
-        return round(float(self.positions(value)), 1)
+        return round(float(self.positions(value)), 1) + 0.0  # "-0.0" is no position
 
     def between(self, start: float, end: float) -> tuple[float, float] | None:
         """Return left end and width; None for a bar without an end."""
