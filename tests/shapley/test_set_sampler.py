@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 from math import comb
 
 import numpy as np
@@ -329,6 +330,20 @@ def test_bumps_without_a_part_are_those_of_a_fit_without_it():
         np.testing.assert_allclose(away, penalties[-1] * coef[~out], atol=1e-8)
     assert penalties[0] > 0
     np.testing.assert_allclose(penalties, penalties[0], rtol=1e-5)
+
+
+def test_bumps_hold_the_distances_of_few_rows_at_once():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(30_000, FEW))
+    parts = [np.arange(len(x)) < 100]
+    bumps = Bumps.without_each(next(laws()), COLUMNS, x, [np.sin(x[:, :1])], parts)
+    tracemalloc.start()
+    values = bumps.predict(x)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(values) == len(x)
+    # all distances at once would be 600 numbers a row
+    assert peak < 0.5 * 8 * 600 * len(x)
 
 
 def test_groups_that_explain_nothing_get_no_coefficients():

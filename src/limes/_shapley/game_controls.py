@@ -49,6 +49,8 @@ _STEPS, _NO_VARIANCE, _LEAST_NOISE = 25, 1e-7, 1e-10
 # Centres of the kernel, its widths, and rows that these are chosen by
 _CENTRES, _WIDTHS, _CHOOSING = 600, (0.6, 1.0, 1.6, 2.5), 192
 _PENALTIES = PENALTIES[2::2]
+# Rows whose distances from these are held at once: 20 MB
+_BLOCK = 4096
 # Trees, leaves of each, and learning rate
 _TREES = 30, 6, 0.3
 # Numbers of a table of bumps, at most
@@ -507,8 +509,9 @@ class Bumps:
         return cls(law, columns, middle, scale, points, coef, mean)
 
     def predict(self, x: Floats) -> Floats:
-        kernel = _kernel(_steps(x[:, self.columns], self.center, self.scale), self.centres)
-        return np.asarray(self.intercept + kernel @ self.coef)
+        blocks = [x[start : start + _BLOCK, self.columns] for start in range(0, len(x), _BLOCK)]
+        steps = [_steps(some, self.center, self.scale) for some in blocks]
+        return np.concatenate([self.intercept + _kernel(its, self.centres) @ self.coef for its in steps])
 
     def game(self) -> Game:
         at_row = _steps(self.law.row[None, self.columns], self.center, self.scale)
