@@ -61,7 +61,7 @@ def as_number(value: Any) -> float:
         return math.nan
 
 
-def check_share(name: str, value: Any, is_probability: Callable[[], bool]) -> Any:
+def check_threshold(name: str, value: Any, is_probability: Callable[[], bool]) -> Any:
     """Return a threshold; refuse one outside 0 and 1 where answers are probabilities."""
     if isinstance(value, Real) and not 0.0 <= float(value) <= 1.0 and is_probability():
         raise InputError(

@@ -37,7 +37,7 @@ from limes._explainers.verified_form import VerifiedForm, check_agreement, margi
 from limes._explanation import Explanation
 from limes._explanation.attribution import Contributions
 from limes._explanation.explanation import frozen_explanation
-from limes._explanation.fit import Fit
+from limes._explanation.fit import Fit, WithoutSurrogates
 from limes._explanation.wording import NOT_OF_COVERS
 from limes._shapley.covers import PROBABILITIES, Covers
 from limes._shapley.exact import RowContributions
@@ -101,13 +101,11 @@ class _Reading:
 
 
 @dataclass(frozen=True, eq=False)
-class _CoversFits:
-    """Pairs, which explanations compute when they are read. There are no surrogates."""
+class _CoversFits(WithoutSurrogates):
+    """Pairs, which explanations compute when they are read."""
 
     covers: Covers
     x: Floats
-    has_curves = is_quick = False
-    account_seconds = 0.0
 
     @property
     def pair_seconds(self) -> float:
@@ -126,10 +124,8 @@ class _CoversFits:
         halves[:, diagonal, diagonal] -= halves.sum(axis=2)
         return halves, np.zeros_like(halves)
 
-    def __getattr__(self, name: str) -> Never:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        _refuse(name.replace("_", " "))
+    def refuse(self, name: str) -> Never:
+        _refuse(name)
 
 
 class _Opened(NamedTuple):

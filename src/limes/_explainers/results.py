@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 
 from limes._arrays import ROUNDING, Bools, Floats, Ints, are_probabilities, sum_tolerance
-from limes._checks import check_share
+from limes._checks import check_threshold
 from limes._diagnostics.finding import row_outputs
 from limes._expectations.moments import SampleStatistics
 from limes._explainers.options import Request
@@ -502,7 +502,7 @@ def misleading_surrogates(
     is_open = method not in (*THRESHOLDS, SCORE) and f.shape[1] > 1
     probable = method == "predict_proba" or (is_open and are_probabilities(f))
     usual = THRESHOLDS["predict_proba"] if probable else THRESHOLDS.get(method, np.nan)
-    limit = usual if threshold is None else check_share("threshold", threshold, lambda: probable)
+    limit = usual if threshold is None else check_threshold("threshold", threshold, lambda: probable)
     across = (f - limit) * (g - limit) < 0
     beyond = probable & ((g < -ROUNDING) | (g > 1 + ROUNDING))
     if f.shape[1] == 2 and probable and are_probabilities(f):

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Never, Protocol, overload
 
 import numpy as np
 
@@ -356,6 +356,22 @@ class RowFits(Protocol):
     def within(self, row: int, column: int) -> WithinGroup:
         """How a group's columns share its contribution at a row, (m, k); an InputError for another column."""
         ...
+
+
+class WithoutSurrogates:
+    """Base of the `RowFits` of explanations that have contributions and pairs alone: all else is refused."""
+
+    has_curves = is_quick = False
+    account_seconds = 0.0
+
+    def refuse(self, name: str) -> Never:
+        """Raise the InputError of something that there is not."""
+        raise NotImplementedError
+
+    def __getattr__(self, name: str) -> Never:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self.refuse(name.replace("_", " "))
 
 
 @dataclass(frozen=True, eq=False)

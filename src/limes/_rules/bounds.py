@@ -643,13 +643,23 @@ class IntervalBounds(Bounds):
         return Texture(np.zeros(0), "other")
 
     def __call__(self, box: Box) -> Range:
-        lower, upper = np.array([[values[0], values[-1]] for values in box]).T
-        low, high, stakes = self.ends(lower, upper)
-        return Range(low, high, np.arange(lower.size), 0.5 * (lower + upper), stakes)
+        low, high, stakes = self.ends(box)
+        return Range(low, high, np.arange(len(box)), self.cuts(box), stakes)
 
-    def ends(self, lower: Floats, upper: Floats) -> tuple[float, float, Floats]:
-        """Return a lower and an upper bound over [lower, upper], and what each column adds to their gap."""
+    def cuts(self, box: Box) -> Floats:
+        """Return the threshold of each column at which a box is cut."""
+        lower, upper = _corners(box)
+        return 0.5 * (lower + upper)
+
+    def ends(self, box: Box) -> tuple[float, float, Floats]:
+        """Return a lower and an upper bound over a box, and what each column adds to their gap."""
         raise NotImplementedError
+
+
+def _corners(box: Box) -> tuple[Floats, Floats]:
+    """The first and the last value of each column of a box."""
+    lower, upper = np.array([[values[0], values[-1]] for values in box]).T
+    return lower, upper
 
 
 @dataclass(frozen=True, eq=False)
@@ -658,8 +668,8 @@ class KernelBounds(IntervalBounds):
 
     form: GaussianKernels
 
-    def ends(self, lower: Floats, upper: Floats) -> tuple[float, float, Floats]:
-        form, inverse = self.form, 1.0 / self.form.scales
+    def ends(self, box: Box) -> tuple[float, float, Floats]:
+        (lower, upper), form, inverse = _corners(box), self.form, 1.0 / self.form.scales
         first, last = (lower - form.centers) * inverse, (upper - form.centers) * inverse
         near = np.where((first < 0.0) & (last > 0.0), 0.0, np.minimum(first**2, last**2))
         far = np.maximum(first**2, last**2)
@@ -673,8 +683,8 @@ class RidgeBounds(IntervalBounds):
 
     form: Ridges
 
-    def ends(self, lower: Floats, upper: Floats) -> tuple[float, float, Floats]:
-        form = self.form
+    def ends(self, box: Box) -> tuple[float, float, Floats]:
+        (lower, upper), form = _corners(box), self.form
         ends = np.stack([form.weights * lower, form.weights * upper])
         inner = form.offsets + ends.min(axis=0).sum(axis=1), form.offsets + ends.max(axis=0).sum(axis=1)
         curve: Callable[[Floats], Any] = (
@@ -747,12 +757,9 @@ class _ColumnBounds(IntervalBounds):
             return Texture(_breaks_of(function), "constant")
         return Texture(np.zeros(0), "other")
 
-    def __call__(self, box: Box) -> Range:
-        low, high, stakes = self._ends(box)
-        return Range(low, high, np.arange(len(box)), np.array([v[(v.size - 1) // 2] for v in box]), stakes)
-
-    def _ends(self, box: Box) -> tuple[float, float, Floats]:
-        raise NotImplementedError
+    def cuts(self, box: Box) -> Floats:
+        # between the values of a category there are no others
+        return np.array([values[(values.size - 1) // 2] for values in box])
 
     def _ranges(self, j: int, values: Floats) -> tuple[Floats, Floats]:
         """Return the ends of the functions of column j."""
@@ -767,7 +774,7 @@ class _ColumnBounds(IntervalBounds):
 class ProductBounds(_ColumnBounds):
     """Bounds of Σ_i coef_i ∏_j φ_ij(x_j): each product lies between those of its factors' ends."""
 
-    def _ends(self, box: Box) -> tuple[float, float, Floats]:
+    def ends(self, box: Box) -> tuple[float, float, Floats]:
         terms: SumOfProducts = self.terms
         least = largest = np.ones(terms.coef.size)
         shares = np.zeros((terms.coef.size, len(box)))
@@ -789,7 +796,7 @@ class UnitBounds(_ColumnBounds):
 
     form: Linked
 
-    def _ends(self, box: Box) -> tuple[float, float, Floats]:
+    def ends(self, box: Box) -> tuple[float, float, Floats]:
         terms: Sum = self.terms
         inner, spread = (
             [terms.intercept.copy(), terms.intercept.copy()],

@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from limes._arrays import Floats
-from limes._checks import check_choice, check_count, check_share, check_size
+from limes._checks import check_choice, check_count, check_size, check_threshold
 from limes._explanation.fields import plain_cell
 from limes._explanation.rules import Change, Contrast
 from limes._explanation.wording import one_line
@@ -136,7 +136,7 @@ class ContrastRequest:
     def check_reach(self, is_probability: Callable[[], bool]) -> None:
         """Refuse a threshold that no probability crosses."""
         for name in ("below", "above"):
-            check_share(name, getattr(self, name), is_probability)
+            check_threshold(name, getattr(self, name), is_probability)
 
     def beside(
         self, exclude: Sequence[Any], fixed: Sequence[Any], directions: Mapping[Any, str]

@@ -16,8 +16,8 @@ from limes._checks import (
     check_count,
     check_probability,
     check_seed,
-    check_share,
     check_size,
+    check_threshold,
     unknown_option,
 )
 from limes._explainers.tables.table import Table, ids_of
@@ -247,7 +247,7 @@ class _Covered:
         if len(labels) > 2 and (output, threshold, within) == (None, None, None):
             return cls.of_classes(reader, domain, matrix, classes, ids=tuple(ids_of(X, len(matrix))))
         claim, answers = _claim(its, threshold, within, len(labels)), ask(matrix)
-        check_share(
+        check_threshold(
             "threshold",
             threshold,
             lambda: its.method == "predict_proba" and ask.first.are_probabilities(add_up=False),

@@ -16,8 +16,8 @@ from limes._checks import (
     check_choice,
     check_count,
     check_probability,
-    check_share,
     check_size,
+    check_threshold,
     refuse_in_call,
     refuse_unknown,
 )
@@ -526,7 +526,7 @@ class SparseExplainer(Described):
         excluded = self._rows.positions(
             "exclude", (*self._exclude, *names_of("exclude", exclude)), rows.shape[1]
         )
-        check_share("threshold", self._threshold, lambda: self._answers_probabilities(rows))
+        check_threshold("threshold", self._threshold, lambda: self._answers_probabilities(rows))
         for one, name in zip(near, names, strict=True):
             self._rows.check_varies(one, name)
         config = self._with_sizes(near[0], excluded)

@@ -388,7 +388,7 @@ def explain_files(
     explained, and rows are numbered on. No new file: a finished folder without rows.
     """
     do = engine_of(engine)
-    check_share("max_errors", max_errors)
+    check_share_of_rows("max_errors", max_errors)
     check_count("workers", cluster.workers)
     if cluster.timeout is not None:
         check_size("timeout", cluster.timeout)
@@ -419,7 +419,7 @@ def explain_files(
     work = Work(explainer, folder, run_name(run), features, key_schema, layout, contributions, outputs, fit)
     with folder.opened(run) as finished:
         likely = source.likely_rows * (_CSV_SLACK if source.is_csv else 1)
-        limit = _ErrorLimit(work, check_share("max_errors", max_errors), likely)
+        limit = _ErrorLimit(work, check_share_of_rows("max_errors", max_errors), likely)
         limit.add(finished.values())
         resumed = limit.rows
         plan: dict[int, int] = {}  # rows of each part
@@ -496,7 +496,7 @@ def check_memory(text: str) -> int:
     return size
 
 
-def check_share(name: str, value: float | str) -> float:
+def check_share_of_rows(name: str, value: float | str) -> float:
     """Return a share of rows, 0.01 or "1%", as a number, or raise InputError."""
     try:
         text = str(value).strip()

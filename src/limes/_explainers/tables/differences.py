@@ -25,7 +25,7 @@ from limes._explainers.verified_form import check_agreement
 from limes._explanation.attribution import NO_SURROGATE, Contributions
 from limes._explanation.differences import NO_CELLS, REFERENCE, changed_value, is_or_are
 from limes._explanation.explanation import Explanation, frozen_explanation
-from limes._explanation.fit import Fit
+from limes._explanation.fit import Fit, WithoutSurrogates
 from limes._shapley.curved_margins import CurvedMargin, behind_links
 from limes._shapley.exact import RowContributions, exact_contributions
 from limes._shapley.game_controls import OccurringDraws
@@ -174,14 +174,12 @@ class OtherRows:
 
 
 @dataclass(frozen=True, eq=False)
-class _PointFits:
-    """Pairs, which explanations compute when they are read. There are no surrogates."""
+class _PointFits(WithoutSurrogates):
+    """Pairs, which explanations compute when they are read."""
 
     model: TabularModel
     x: Floats  # (n, d)
     other: Floats  # (n, d)
-    has_curves = is_quick = False
-    account_seconds = 0.0
     pair_seconds = np.inf  # pages show none
 
     def halved_pairs(self, rows: Sequence[int]) -> tuple[Floats, Floats]:
@@ -210,10 +208,8 @@ class _PointFits:
             "within() shares contributions that lead from a background: explain the rows without reference="
         )
 
-    def __getattr__(self, name: str) -> Never:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        _refuse(name.replace("_", " "))
+    def refuse(self, name: str) -> Never:
+        _refuse(name)
 
 
 def _refuse(name: str) -> Never:
