@@ -35,7 +35,7 @@ NAMES = {
     ),
     "limes._explainers.hierarchy": "GroupedUnits account_of",
     "limes._explainers.set_controls": "lasso ridge set_control",
-    "limes._expectations": "exact forest moments words:word_expectations linked_words",
+    "limes._expectations": "exact forest linked moments words:word_expectations linked_words",
     "limes._fidelity": "variance weighted_rows",
     "limes._sampling": (
         "sampled pooled:pooled_module least_squares:least_squares_module pool_fit:pool_fit_module"

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
 
 import limes
 from effort import crossed, repeats
@@ -20,6 +21,7 @@ from internals import (
     Step,
     explain_rows,
     link_variance,
+    linked,
 )
 from limes.exceptions import InputError, ModelError
 from limes.models import forms
@@ -204,3 +206,18 @@ def test_slopes_by_hermite_quadrature():
         slope = weight @ (node * f) / np.sqrt(variance)
         assert np.isclose(moments.mean[i], weight @ f, rtol=EXACT)
         assert np.isclose(moments.gamma[i, 0] / inner.variance[0] / inner.units[0], slope, rtol=EXACT)
+
+
+def test_a_row_that_a_shared_contour_is_too_rough_for_has_the_best_one(monkeypatch):
+    """Probabilities from 1e-11 to 1: the first contour serves some rows, and the others are not refused."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(60, 5))
+    model = LogisticRegression().fit(X, X[:, 0] > 0)
+    model.coef_, model.intercept_ = np.array([[6.0, -4.0, 2.0, 1.0, 0.5]]), np.array([-6.0])
+    explainer = limes.TabularExplainer(model, X, output=1, method="exact")
+    one_by_one = explainer.contributions(X).contributions.values
+    monkeypatch.setattr(linked, "_AS_GOOD", 60.0)
+    others = limes.TabularExplainer(model, X, output=1, method="exact")
+    np.testing.assert_allclose(
+        others.contributions(X).contributions.values, one_by_one, rtol=1e-9, atol=1e-18
+    )

@@ -301,19 +301,30 @@ class _Margin:
         """E link(S) and its contrasts for rows, given the law of each column, (n, d)."""
         level, largest = self._levels(index)
         base, rest, contrast = np.zeros(len(index)), np.zeros(len(index)), np.zeros(index.shape)
-        # where a column hardly leaves its cell, the mean outside the cell may be far larger than the mean
-        for_mean, for_contrast = _first_good(level), _first_good(largest)
-        for tilt in sorted({*for_mean.tolist(), *for_contrast.tolist()}):
-            chosen = np.flatnonzero((for_mean == tilt) | (for_contrast == tilt))
-            for rule, rows, patterns in self._rules(tilt, chosen, index):
-                total, differences = rule.expect(patterns)
-                value = np.abs(rule.sum.base + rule.sum.rest + total)
-                mean, differs = for_mean[rows] == tilt, for_contrast[rows] == tilt
-                base[rows[mean]], rest[rows[mean]] = rule.sum.base, rule.sum.rest + total[mean]
-                contrast[rows[differs]] = differences[differs]
-                self._check(value[mean], rule.error * np.exp(level[rows[mean], tilt]))
-                size = value[differs] + np.abs(differences[differs]).max(axis=1, initial=0.0)
-                self._check(size, rule.error * np.exp(largest[rows[differs], tilt]))
+        # of means and of contrasts: the number that an error is relative to, and its bound
+        size, bound = np.zeros((2, len(index))), np.zeros((2, len(index)))
+        open_ = np.ones(len(index), dtype=np.bool_)
+        for as_good in self._slacks:
+            # where a column hardly leaves its cell, the mean outside the cell may be far larger than the mean
+            for_mean, for_contrast = (
+                np.where(open_, _first_good(its, as_good), -1) for its in (level, largest)
+            )
+            for tilt in sorted({*for_mean.tolist(), *for_contrast.tolist()} - {-1}):
+                chosen = np.flatnonzero((for_mean == tilt) | (for_contrast == tilt))
+                for rule, rows, patterns in self._rules(tilt, chosen, index):
+                    total, differences = rule.expect(patterns)
+                    value = np.abs(rule.sum.base + rule.sum.rest + total)
+                    mean, differs = for_mean[rows] == tilt, for_contrast[rows] == tilt
+                    base[rows[mean]], rest[rows[mean]] = rule.sum.base, rule.sum.rest + total[mean]
+                    contrast[rows[differs]] = differences[differs]
+                    largest_change = np.abs(differences[differs]).max(axis=1, initial=0.0)
+                    size[0, rows[mean]], size[1, rows[differs]] = value[mean], value[differs] + largest_change
+                    bound[0, rows[mean]] = rule.error * np.exp(level[rows[mean], tilt])
+                    bound[1, rows[differs]] = rule.error * np.exp(largest[rows[differs], tilt])
+            open_ = np.any(~np.isfinite(size) | ~(bound <= self._allowed(size)), axis=0)
+            if not open_.any():
+                break
+        self._check(size.ravel(), bound.ravel())
         return _Values(base, rest, contrast)
 
     def _rules(self, tilt: int, rows: Ints, index: Ints) -> Iterator[tuple[_Nodes, Ints, Ints]]:
@@ -385,12 +396,21 @@ class _Margin:
         """The logarithms of the means alone, where each factor is a column."""
         return _LogMeans.of(self.tilted, self.exponents.size)
 
+    @property
+    def _slacks(self) -> tuple[float, ...]:
+        """How much worse than the best a row's contour may be, first and where that is not exact enough."""
+        # other contours of wide sums need more nodes, in tables that are large
+        return (_AS_GOOD, 0.0) if self.by_moments is None else (0.0,)
+
+    def _allowed(self, value: Floats) -> Floats:
+        return np.asarray(TOLERANCE * np.maximum(value, self.smallest))
+
     def _check(self, value: Floats, bound: Floats) -> None:
         if not np.isfinite(value).all():
             raise ModelError(
                 "an expectation overflows float64, or a column hardly varies under the row's law"
             )
-        allowed = TOLERANCE * np.maximum(value, self.smallest)
+        allowed = self._allowed(value)
         if not (bound <= allowed).all():
             worst = int(np.argmax(bound / allowed))
             raise ModelError(
@@ -504,9 +524,9 @@ class _KeptMargin(_Margin):
         return self._by_nodes(lower, upper, theta, points)
 
 
-def _first_good(level: Floats) -> Ints:
-    """The first contour that is as good as any, by logs of their errors (n, tilts)."""
-    return np.asarray(np.argmax(level <= level.min(axis=1, keepdims=True) + _AS_GOOD, axis=1))
+def _first_good(level: Floats, as_good: float) -> Ints:
+    """The first contour that is ``as_good`` as any, by logs of their errors (n, tilts)."""
+    return np.asarray(np.argmax(level <= level.min(axis=1, keepdims=True) + as_good, axis=1))
 
 
 def _grouped(rows: Ints, sum_of: Callable[[int], ExponentialSum]) -> list[tuple[ExponentialSum, Ints]]:

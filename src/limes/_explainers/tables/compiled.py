@@ -126,9 +126,11 @@ class CompiledExplainer:
         self._account = partial(exact_account, expectation, model.bound.form, family)
         self._blas = nullcontext if _is_compiled(expectation) else one_blas_thread
         if self._predict is not None:
-            # tables that rows share are made now, and not by the first request
-            with in_this_thread():
-                self._exact(model.table.ungrouped.matrix[:1])
+            # tables that rows share are made now, and not by a request: those of unlike answers, too
+            x = model.table.ungrouped.matrix
+            with in_this_thread(), model.table.lend(x) as encoded:
+                answers = self._predict(encoded).reshape(len(x), -1)[:, 0]
+                self._exact(x[[0, int(np.argmin(answers)), int(np.argmax(answers))]])
 
     @property
     def feature_names(self) -> tuple[str, ...]:
