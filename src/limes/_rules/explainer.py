@@ -470,10 +470,12 @@ class SparseExplainer(Described):
         """Return a row like those to explain."""
         return self._rows.decode(self._rows.checked_rows(len(self.feature_names))[:1])
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_bound": None}  # what was read is read again
+
     @property
     def _model(self) -> ModelReading:
-        if self._bound is None:
-            self._bound = self._reader.bind()
+        self._bound = self._bound or self._reader.bind()
         return self._bound
 
     def _current(self, rows: Floats) -> ModelReading:
@@ -743,8 +745,8 @@ class SparseExplainer(Described):
             if self._question is None:
                 rule = explain_row(near, calls, row, config, model)
                 its_facts = RuleFacts(self._rows, row, near, rule.solution.support)
-                share = agreement(its_facts, rule, model, calls)
-                return replace(rule, agreement=share, calls=calls.rows), None
+                rule = replace(rule, agreement=agreement(its_facts, rule, model, calls))
+                return replace(rule, calls=calls.rows), None
             calls.restart()
             quantity = "probability" if self._is_probability else "prediction"
             excluded = np.array(config.excluded, dtype=np.int64)
