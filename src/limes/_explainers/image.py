@@ -105,9 +105,9 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         What is shown where a superpixel is off: "mean" (its own mean colour, or the whole image's where the
         superpixel is plain), "blur", "inpaint" (its surroundings), a colour, an image, or a callable (image,
         labels) -> image. A superpixel that looks the same when it is off has a NaN coefficient, with a
-        warning. A list of these,
-        ``["mean", "blur"]``, explains the image with each, by an equal part of ``max_calls``, and averages
-        the coefficients: the surrogate of images whose fill is drawn at random. ``provenance["by_fill"]``
+        warning. A list of numbers is one colour. A list of these, ``["mean", "blur"]`` or the greys
+        ``[[0], [255]]``, explains the image with each, by an equal part of ``max_calls``, and averages the
+        coefficients: the surrogate of images whose fill is drawn at random. ``provenance["by_fill"]``
         has the coefficients of each, ``provenance["fill_spread"]`` their standard deviation over the fills.
     hide
         "fill": a superpixel that is off shows its fill. "background": each perturbed image shows, wherever
@@ -551,7 +551,7 @@ class Photograph(MaskedInput):
         framing = (preprocess or Preprocess()).framing(photo)
         pixels = framing.apply(photo)
         superpixels = Superpixels.of(segment, photo, pixels, framing)
-        fills = [
+        fills: list[Fill] = [
             partial(always, _like(pixels, with_channels(one, channels)[0], preprocess, i))
             for i, one in enumerate(background)
         ]

@@ -285,11 +285,12 @@ def filled(fill: Fill, image: Any, labels: Ints) -> Any:
     """The image with every superpixel switched off, in the image's own shape and type."""
     pixels = np.asarray(fill(image, labels))
     channels = image.shape[2:] or (1,)
-    colour = pixels.ndim == 0 or pixels.shape == channels
+    colour = pixels.shape in ((), (1,), channels)  # of one number: a grey
     if not colour and pixels.shape != image.shape:
+        several = f". Several greys are {pixels[:, None].tolist()}" if 1 < pixels.size < 5 else ""
         raise InputError(
             f"fill has shape {pixels.shape}: it must be one number, a colour of {channels[0]} numbers, or an "
-            f"image of shape {image.shape}"
+            f"image of shape {image.shape}{several if pixels.ndim == 1 else ''}"
         )
     if pixels.dtype.kind not in "biuf" or not np.isfinite(pixels).all():
         raise InputError("fill has pixels that are not finite numbers")
