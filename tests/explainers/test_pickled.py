@@ -116,9 +116,9 @@ def explainers():
     for i, how in enumerate((*words, {"ignore": Short()}, {"split": Words()}, {"split": r"\s+"})):
         yield f"text {i}", limes.TextExplainer(of_texts, **how), TEXT
     named = ({"segments": "slic"}, {"segments": "grid", "segment_options": {"rows": 2}})
-    own = ({"segments": Stripes()}, {"segments": Stripes()(PICTURE), "fill": [0.1, 0.2, 0.3]})
+    of_users = ({"segments": Stripes()}, {"segments": Stripes()(PICTURE), "fill": [0.1, 0.2, 0.3]})
     fills = ({"segments": "grid", "fill": Black()}, {"segments": "grid", "fill": ["mean", "blur"]})
-    for i, how in enumerate((*named, *own, *fills, {"hierarchy": True})):
+    for i, how in enumerate((*named, *of_users, *fills, {"hierarchy": True})):
         yield f"image {i}", limes.ImageExplainer(Brightness(), max_calls=90, **how), PICTURE
     for i, how in enumerate(({}, {"segments": Halves()}, {"segments": Halves()(SERIES)}, {"fill": Zeros()})):
         yield f"series {i}", limes.SeriesExplainer(FirstSteps(), max_calls=90, **how), SERIES
