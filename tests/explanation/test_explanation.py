@@ -72,7 +72,7 @@ def test_fields_and_provenance_do_not_change_with_the_arguments():
 
 def test_cells_become_plain_python_values():
     cells = [np.float32(0.5), np.int64(3), np.bool_(True), np.str_("a"), None, float("nan")]
-    cells += [np.datetime64("2024-02-29"), np.datetime64("NaT"), np.longdouble(1.5), b"x"]
+    cells += [np.datetime64("2024-02-29"), np.datetime64("NaT", "D"), np.longdouble(1.5), b"x"]
     e = explanation(data=[cells])
     plain = e.data[0].tolist()
     assert plain[:5] == [0.5, 3, True, "a", None]
