@@ -717,8 +717,7 @@ class SparseExplainer(Described):
     @property
     def _is_probability(self) -> bool:
         """Whether the answers so far are those of ``predict_proba``, and no scores in their place."""
-        is_share = self._output.method == "predict_proba"
-        return is_share and self._ask.first.are_probabilities(add_up=False)
+        return self._output.method == "predict_proba" and self._ask.first.are_probabilities(add_up=False)
 
     def _answers_probabilities(self, rows: Floats) -> bool:
         """Whether answers are probabilities; where none is known yet, the first row is asked about."""
@@ -730,8 +729,7 @@ class SparseExplainer(Described):
         """Return the largest difference of two answers to one input; 0 where the model was read."""
         if model.method == "exact":
             return 0.0
-        inputs = few_inputs(self._rows.checked_rows(d))
-        retry = self._options.sampling.retry
+        inputs, retry = few_inputs(self._rows.checked_rows(d)), self._options.sampling.retry
         return self._repetition.get(None, lambda: spread_of_answers(self._ask, inputs, retry))
 
     def _explain_row(

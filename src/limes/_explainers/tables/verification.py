@@ -173,8 +173,7 @@ class BoundTable(VerifiedForm):
         try:
             answers = self.predict_all(np.concatenate([rows, beside]) if len(beside) else rows)
         except ModelError as error:
-            named = self._at_row(error, rows)
-            raise named from error.__cause__
+            raise self._at_row(error, rows) from error.__cause__
         both, its = (
             np.concatenate([few_rows(each[:n]), more])
             for each, more in ((rows, beside), (answers, answers[n:]))
@@ -230,13 +229,16 @@ class BoundTable(VerifiedForm):
         answers = batches[0] if len(batches) == 1 else np.concatenate(batches)
         bad = np.flatnonzero(~np.isfinite(answers).all(axis=tuple(range(1, answers.ndim))))
         if bad.size:  # a form's: the model itself may refuse the row
-            error = ModelError(
-                f"row {bad[0]}: the model has no finite answer, but {answers[bad[0]]}: it may not accept a "
-                "value of that row"
-            )
-            error.row = int(bad[0])
-            raise error
+            raise _no_answer(int(bad[0]), answers)
         return answers
+
+
+def _no_answer(row: int, answers: Floats) -> ModelError:
+    error = ModelError(
+        f"row {row}: the model has no finite answer, but {answers[row]}: it may not accept a value of that row"
+    )
+    error.row = row
+    return error
 
 
 def read_on(model: Any, output: Any, table: Table) -> VerifiedForm:
