@@ -235,7 +235,7 @@ class BoundTable(VerifiedForm):
 
 def _no_answer(row: int, answers: Floats) -> ModelError:
     error = ModelError(
-        f"row {row}: the model has no finite answer, but {answers[row]}: it may not accept a value of that row"
+        f"row {row}: the model has no finite answer, but {answers[row]}: it may not accept a value there"
     )
     error.row = row
     return error
