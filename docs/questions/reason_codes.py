@@ -79,7 +79,8 @@ pd.Series(first).value_counts()
 #   score.
 # - *A reason has no code*: its column is missing from the catalogue. Write an entry for each column: ``set(applicants) - set(catalogue)`` is then empty.
 # - *"its place is not certain"*: two reasons are equal within their errors. ``output="margin"``, or a larger ``max_calls=`` of a model that has to be asked.
-# - *Several columns are one reason*: ``groups={"payment history": ["late_payments", "late_this_year"]}`` gives them one number and one sentence.
+# - *Several columns are one reason*: ``groups={"payment history": ["late_payments", "late_this_year"]}`` gives them one number and one sentence; the
+#   catalogue then has ``"payment history"`` in the place of its columns.
 # - *A reason is nothing that the applicant can change*: reasons say why. ``SparseExplainer(...).contrast(row, above=0.5, exclude=[...])`` says the fewest
 #   changes that are enough.
 #

@@ -6,6 +6,7 @@ A stream depends on the user's seed and on the row alone, not on its position in
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from functools import lru_cache
 from hashlib import blake2b
 from math import prod
@@ -29,6 +30,35 @@ Bytes: TypeAlias = NDArray[np.uint8]
 Objects: TypeAlias = NDArray[Any]
 # of any precision
 Reals: TypeAlias = NDArray[np.floating[Any]]
+
+
+class EqualByValue:
+    """A dataclass with ``eq=False`` whose equality takes numbers that are unknown, NaN, for one value.
+
+    That of dataclasses depends on the version of Python: up to 3.12 a NaN equals itself as an object, from
+    3.13 on it equals nothing.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(_without_nan(getattr(self, each.name)) for each in fields(self))  # type: ignore[arg-type]
+
+
+def _without_nan(value: Any) -> Any:
+    """A value with a text in the place of each NaN, also within tuples and mappings."""
+    if isinstance(value, tuple):
+        return tuple(map(_without_nan, value))
+    if isinstance(value, dict):
+        return {key: _without_nan(its) for key, its in value.items()}
+    return "NaN" if isinstance(value, float) and value != value else value
+
 
 EXACT = 2.0**53  # beyond it float64 cannot tell neighbouring whole numbers apart
 

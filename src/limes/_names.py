@@ -60,7 +60,7 @@ def refuse_repeats(names: Iterable[Any]) -> None:
 class Names:
     """The names of columns, and where each is.
 
-    Without ``by_text``, which is for words and rows, only texts are names, and whole numbers are positions.
+    Without ``by_text``, which is for words and rows, whole numbers are positions, and masks are no names.
     """
 
     def __init__(self, names: Iterable[Any], *, by_text: bool = True) -> None:
@@ -69,23 +69,26 @@ class Names:
         self._labels: dict[tuple[bool, Any], list[int]] = {}
         self._texts: dict[str, list[int]] = {}
         for j, name in enumerate(self.names):
-            if by_text or isinstance(name, str):
+            if self._is_name(name):
                 self._labels.setdefault(_key(name), []).append(j)
                 self._texts.setdefault(text_of(name), []).append(j)
 
     def __len__(self) -> int:
         return len(self.names)
 
+    def _is_name(self, name: Any) -> bool:
+        return self._by_text or not isinstance(name, int | np.integer | np.bool_)
+
     @property
     def texts(self) -> list[str]:
         """Texts of what is a name, in order."""
-        return [text_of(name) for name in self.names if self._by_text or isinstance(name, str)]
+        return [text_of(name) for name in self.names if self._is_name(name)]
 
     def called(self, wanted: Any) -> list[int]:
         """Positions of the columns of this name: as it is given, or else by its text."""
         if not isinstance(wanted, Hashable):
             return []
-        if not (self._by_text or isinstance(wanted, str)):
+        if not self._is_name(wanted):
             return []
         try:
             same = self._labels.get(_key(wanted))

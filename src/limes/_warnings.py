@@ -146,6 +146,9 @@ WARNINGS: Mapping[str, Kind] = {
             "have several or none: groups={option} makes them one column",
             "part": "at most one of {first} … {last} is 1 in every row of the background, and perturbed rows "
             "have several: groups={option} makes them one column",
+            "several": "{count} sets of columns, the first of them {first} … {last}, have one 1 at most in "
+            "every row of the background, and perturbed rows have several or none: groups={option} makes one "
+            "column of each",
         },
     ),
     "few rows": Kind(

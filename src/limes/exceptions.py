@@ -99,6 +99,8 @@ class ModelError(LimesError, RuntimeError):
     partial
         The explanation of the rows finished so far, None if there is no such row; of several texts, images or
         series a list of the finished explanations.
+    row
+        Position of the explained row of a table that the model refuses, while it takes others; else None.
 
     Examples
     --------
@@ -116,6 +118,7 @@ class ModelError(LimesError, RuntimeError):
         super().__init__(message)
         self.batch = batch
         self.partial: object = None
+        self.row: int | None = None
 
 
 class Interrupted(KeyboardInterrupt):

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
+
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
 import skops.io
+from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from typer.testing import CliRunner
 
 import limes
 from internals import app, open_table, step_of, tables
-from limes.exceptions import InputError
+from limes.exceptions import InputError, ModelError
 from memory import rows_and_peak
 
 pa = pytest.importorskip("pyarrow")
@@ -217,3 +223,92 @@ def test_boosters_of_categories_say_what_a_csv_file_lacks(tmp_path, monkeypatch,
     assert "there are texts in 'town': if these were categories when the model was fitted" in str(error)
     result = CliRunner().invoke(app, [*words, "rows.parquet"])
     assert result.exit_code == 0, (result.output, result.exception)
+
+
+@pytest.fixture
+def with_a_strange_town(tmp_path, monkeypatch):
+    """A table whose row 7 has a category that the model refuses, and the same table without that row."""
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"age": rng.normal(size=150), "town": rng.choice(["Bonn", "Kiel", "Ulm"], 150)})
+    encoder = make_column_transformer((OneHotEncoder(), ["town"]), remainder="passthrough")
+    model = make_pipeline(encoder, LinearRegression()).fit(table, table["age"] + (table["town"] == "Ulm"))
+    skops.io.dump(model, tmp_path / "m.skops")
+    table.drop(index=7).to_csv(tmp_path / "good.csv", index=False)
+    table.assign(town=table["town"].where(table.index != 7, "Oz")).to_csv(tmp_path / "bad.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    return lambda *words: CliRunner().invoke(app, [words[0], "m.skops", *words[1:]])
+
+
+_LEFT_OUT = "1 row of the background is left out: column 'town': the model refuses 'Oz': it raised ValueError"
+
+
+@pytest.mark.parametrize("background", [(), ("--background", "bad.csv")])
+def test_a_row_that_the_model_refuses_costs_no_other_row_its_explanation(with_a_strange_town, background):
+    name, row = ("good.csv", "20") if background else ("bad.csv", "21")
+    result = with_a_strange_town("explain", name, "--row", row, *background, "--json", "bad.json")
+    its = explained(result, "bad.json")
+    assert _LEFT_OUT in result.stderr
+    alone = with_a_strange_town("explain", "good.csv", "--row", "20", "--json", "good.json")
+    np.testing.assert_array_equal(its, explained(alone, "good.json"))
+    assert "left out" not in alone.stderr
+
+
+@pytest.mark.parametrize("words", [["explain", "--sparse", "1"], ["diagnose"], ["decide", "--above", "0"]])
+def test_commands_about_other_rows_leave_the_row_that_the_model_refuses_out(with_a_strange_town, words):
+    result = with_a_strange_town(words[0], "bad.csv", "--row", "21", *words[1:])
+    assert result.exit_code == 0, (result.output, result.exception)
+    assert _LEFT_OUT in result.stderr
+
+
+def test_explain_table_has_an_error_for_the_row_that_the_model_refuses_alone(with_a_strange_town):
+    result = with_a_strange_town("explain-table", "bad.csv", "out", "--summary", "summary.json")
+    assert result.exit_code == 3, (result.output, result.exception)
+    with open("summary.json", encoding="utf-8") as file:
+        assert json.load(file)["errors"] == 1
+
+
+@pytest.mark.parametrize(
+    "words", [["explain"], ["explain", "--background", "good.csv"], ["diagnose"], ["app", "--no-browser"]]
+)
+def test_the_row_that_the_model_refuses_is_named(with_a_strange_town, words):
+    error = with_a_strange_town(words[0], "bad.csv", "--row", "7", *words[1:]).exception
+    assert isinstance(error, InputError)
+    assert str(error).startswith("--row 7 of ")
+    assert "column 'town': the model refuses 'Oz': it raised ValueError" in str(error)
+
+
+class _Careful(LinearRegression):
+    """A model that refuses negative ages, and is asked, as its method is its own."""
+
+    def predict(self, X):
+        if (np.asarray(X)[:, 0] < 0).any():
+            raise ValueError("negative age")
+        return super().predict(X) ** 2
+
+
+def test_a_row_that_a_model_refuses_in_its_call_is_named(tmp_path, monkeypatch):
+    table = pd.DataFrame(np.random.default_rng(4).uniform(size=(60, 2)), columns=["age", "debt"])
+    joblib.dump(_Careful().fit(table, table["age"]), tmp_path / "m.joblib")
+    table.to_csv(tmp_path / "good.csv", index=False)
+    table.assign(age=table["age"].where(table.index != 7, -1.0)).to_csv(tmp_path / "bad.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    arguments = ["explain", "m.joblib", "bad.csv", "--background", "good.csv", "--trust-pickle", "--row", "7"]
+    error = CliRunner().invoke(app, arguments).exception
+    assert isinstance(error, ModelError)
+    assert str(error).startswith("row 7: ")
+    assert "negative age" in str(error)
+
+
+def test_a_note_of_table_and_background_is_printed_once(tmp_path, monkeypatch):
+    table = pd.DataFrame({"code": [f"00{i}" for i in range(5)] * 20, "age": np.arange(100.0)})
+    encoder = make_column_transformer((OneHotEncoder(), ["code"]), remainder="passthrough")
+    model = make_pipeline(encoder, LinearRegression()).fit(table, table["age"])
+    skops.io.dump(model, tmp_path / "m.skops")
+    table.to_csv(tmp_path / "a.csv", index=False)
+    table[:50].to_csv(tmp_path / "b.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    for words in (["explain", "m.skops", "a.csv"], ["explain-table", "m.skops", "a.csv", "out"]):
+        for _ in range(2):  # of another command of one process, it is printed again
+            result = CliRunner().invoke(app, [*words, "--background", "b.csv"])
+            assert result.exit_code == 0, (result.output, result.exception)
+            assert result.stderr.count("column 'code' is read as texts") == 1

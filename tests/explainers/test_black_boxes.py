@@ -385,3 +385,31 @@ def test_a_torch_module(diabetes):
     net.train()
     explainer(X.iloc[:1])
     assert net.training
+
+
+class _Careful:
+    """A function that refuses rows with a negative number, or all while it is down."""
+
+    def __init__(self):
+        self.is_down = False
+
+    def __call__(self, x):
+        if self.is_down or (np.asarray(x) < 0).any():
+            raise ValueError("negative")
+        return np.asarray(x)[:, 0] * np.asarray(x)[:, 1]
+
+
+@pytest.mark.parametrize("refused", [0, 3, 6])
+@pytest.mark.parametrize("call", [limes.TabularExplainer.__call__, limes.TabularExplainer.contributions])
+def test_the_row_that_a_model_refuses_is_named(refused, call):
+    model, rows = _Careful(), np.random.default_rng(0).uniform(size=(40, 3))
+    explainer = limes.TabularExplainer(model, rows, max_calls=200)
+    some = rows[:7].copy()
+    some[refused, 1] = -1.0
+    with pytest.raises(ModelError, match=rf"^row {refused}: .*negative") as stop:
+        call(explainer, some, progress=False)
+    assert stop.value.row == refused
+    model.is_down = True
+    with pytest.raises(ModelError, match="negative") as stop:
+        call(explainer, rows[:7], progress=False)
+    assert stop.value.row is None

@@ -156,3 +156,21 @@ def test_wrong_lists(fill):
 def test_fewer_calls_than_fills_are_refused():
     with pytest.raises(InputError, match="max_calls=1 is less than a call for each of 2 fills"):
         limes.ImageExplainer(lambda images: images[:, 0, 0, 0], fill=["mean", 0], max_calls=1)
+
+
+@pytest.mark.parametrize("image", [IMAGE, IMAGE[..., 0]])
+def test_a_list_of_numbers_is_a_colour_and_greys_are_lists(image):
+    def light(images):
+        return np.asarray(images, dtype=float).reshape(len(images), -1).mean(axis=1) ** 2
+
+    def coefficients(fill):
+        explainer = limes.ImageExplainer(
+            light, segments="grid", segment_options=GRID, fill=fill, max_calls=300
+        )
+        return explainer(image).coefficients.values
+
+    greys = [[0], [255]]
+    mean = np.mean([coefficients(grey) for grey in (0, 255)], axis=0)
+    assert coefficients(greys) == pytest.approx(mean, rel=1e-9, abs=1e-12)
+    with pytest.raises(InputError, match=r"shape \(2,\).*Several greys are \[\[0\], \[255\]\]"):
+        coefficients([0, 255])

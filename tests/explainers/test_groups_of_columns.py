@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import math
 import pickle
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -358,6 +360,19 @@ def test_dummies_are_offered_as_a_group_by_name() -> None:
     again = LinearRegression().fit(renamed, whole["kind"])
     (warning,) = limes.TabularExplainer(again, renamed)(renamed[:1]).row_warnings[0]
     assert "groups={'category': ['red', 'green', 'blue', 'grey']}" in warning
+
+
+def test_dummies_of_several_columns_are_offered_as_groups_at_once() -> None:
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 3, (90, 3))
+    columns = {f"{name}_{k}": (codes[:, j] == k) * 1.0 for j, name in enumerate("ab") for k in range(3)}
+    table = pd.DataFrame(columns | {letter: (codes[:, 2] == k) * 1.0 for k, letter in enumerate("xyz")})
+    model = LinearRegression().fit(table, codes[:, 0])
+    (warning,) = limes.TabularExplainer(model, table)(table[:1]).row_warnings[0]
+    assert warning.startswith("3 sets of columns, the first of them a_0 … a_2, have one 1 at most")
+    groups = ast.literal_eval(re.search(r"groups=(\{.*\}) makes", warning)[1])
+    assert groups == {"a": ["a_0", "a_1", "a_2"], "b": ["b_0", "b_1", "b_2"], "category": ["x", "y", "z"]}
+    assert not limes.TabularExplainer(model, table, groups=groups)(table[:1]).row_warnings[0]
 
 
 def test_a_category_that_does_not_occur_belongs_to_its_dummies() -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression
 
@@ -71,7 +72,7 @@ def test_fields_and_provenance_do_not_change_with_the_arguments():
 
 def test_cells_become_plain_python_values():
     cells = [np.float32(0.5), np.int64(3), np.bool_(True), np.str_("a"), None, float("nan")]
-    cells += [np.datetime64("2024-02-29"), np.datetime64("NaT"), np.longdouble(1.5), b"x"]
+    cells += [np.datetime64("2024-02-29"), np.datetime64("NaT", "D"), np.longdouble(1.5), b"x"]
     e = explanation(data=[cells])
     plain = e.data[0].tolist()
     assert plain[:5] == [0.5, 3, True, "a", None]
@@ -242,6 +243,23 @@ def test_rows_have_names():
         twice.reasons(row="a")
     with pytest.raises(InputError, match="2 rows are called 'a'"):
         twice.plot.waterfall("a")
+
+
+def test_rows_are_named_by_whatever_names_them_in_the_table():
+    """Whole numbers alone are positions."""
+    e = explanation(4, ids=[2.5, 0.0, 2.0, 1.5])
+    assert [e[key].ids for key in (2.5, np.float64(1.5), "2.5", 2.0)] == [(2.5,), (1.5,), (2.5,), (2.0,)]
+    assert e[[1.5, 2.5], "bmi"].ids == (1.5, 2.5)
+    assert e[2].ids == (2.0,)
+    assert e.reasons(row=0.0) == e.reasons(row=1) != e.reasons(row=0)
+    assert e.plot.waterfall(0.0).get_title() == e.plot.waterfall(1).get_title()
+    with pytest.raises(InputError, match=r"7\.5 selects no row"):
+        e[7.5]
+    days = pd.date_range("2026-01-01", periods=4)
+    for ids in (days, [str(day) for day in days]):
+        assert explanation(4, ids=ids)[days[2]].predictions == explanation(4)[2].predictions
+    pairs = explanation(4, ids=[("a", 1.5), ("a", 2.5), ("b", 1.5), ("b", 2.5)])
+    assert pairs[[("b", 1.5)]].predictions == explanation(4)[2].predictions
 
 
 @pytest.mark.parametrize(

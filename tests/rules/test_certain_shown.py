@@ -10,6 +10,7 @@ from itertools import chain
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
 
 import limes
@@ -210,6 +211,17 @@ def test_weights_that_an_earlier_version_stored_are_dropped(facts):
     assert str(old) == str(facts)
     with pytest.raises(InputError, match="have no weights"):
         _ = old.coefficients
+
+
+def test_facts_of_a_model_whose_averages_are_sampled_are_said_to_be_proved(table, model):
+    calibrated = CalibratedClassifierCV(model, cv=3).fit(table, model.predict(table))
+    explainer = limes.SparseExplainer(calibrated, domain=limes.Domain.fit(table), objective="certain")
+    explanation = explainer(table.iloc[:1], progress=False)
+    assert explanation.method == "sampled"
+    assert explanation.certificate.proved
+    for text in outputs(explanation, 0)[:3]:
+        assert "exact: facts by bounds of the model; averages over neighbours are sampled" in text
+        assert "made: sampled" not in text
 
 
 def test_facts_are_not_proved_where_the_certificate_says_so(model, table):

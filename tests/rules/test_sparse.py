@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from itertools import combinations, product
 
@@ -285,6 +287,21 @@ def test_a_rule_survives_json_pictures_and_pages():
     assert "with 95% confidence" in " ".join(str(explanation[0]).split())
     with pytest.raises(InputError, match="choose one"):
         explanation.rule()
+
+
+def test_results_with_unknown_numbers_equal_those_of_the_same_numbers():
+    certificate = limes.SparseExplainer(bent(10), k=3)(signs(1, 10), progress=False).certificate
+    again = replace(certificate, seconds=float("nan"), theory={**certificate.theory, "unknown": float("nan")})
+    assert math.isnan(certificate.seconds)
+    assert again == replace(again, seconds=float("nan"), theory={**again.theory, "unknown": float("nan")})
+    assert again != certificate != replace(certificate, seconds=1.0)
+    assert certificate != "certificate"
+    literals = limes.Literals.fit([[0.0], [1.0], [2.0], [3.0]])
+    explainer = limes.SparseExplainer(lambda X: X[:, 0], literals=literals, k=1)
+    change = replace(explainer.contrast([[3.0]], below=1.5).changes[0], value=float("nan"))
+    assert change == replace(change, value=float("nan"))
+    assert hash(change) == hash(replace(change, value=float("nan")))
+    assert change != replace(change, value=1.0)
 
 
 @pytest.mark.parametrize("method", ["projection", "hard_thresholding", "branch_and_bound"])

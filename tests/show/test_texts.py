@@ -10,6 +10,7 @@ import pytest
 from matplotlib import pyplot as plt
 from matplotlib.colors import to_hex
 from matplotlib.patches import PathPatch, Rectangle
+from matplotlib.path import Path
 from rich.console import Console
 
 from internals import LOWERS, RAISES, pieces
@@ -137,3 +138,16 @@ def test_a_long_text_is_cut():
     page = of_text("bad food " * 5000).to_html()
     assert "…" in page
     assert len(page) < 1_000_000
+
+
+def test_a_plot_has_the_first_lines_of_a_long_text(monkeypatch):
+    """Its axes have their limits: no curve of an outline is searched for its extremes."""
+    searched = []
+    curves = Path.iter_bezier
+    monkeypatch.setattr(Path, "iter_bezier", lambda *args, **how: searched.append(1) or curves(*args, **how))
+    ax = of_text("bad food " + "x" * 20_000).plot.text()
+    outlines = [patch for patch in ax.patches if isinstance(patch, PathPatch)]
+    assert not searched
+    assert [len(patch.get_label()) for patch in outlines[2:]] == [84] * 59 + [1]
+    assert outlines[-1].get_label() == "…"
+    assert outlines[-1].get_path().get_extents().y1 < ax.get_ylim()[0]

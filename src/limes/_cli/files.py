@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -217,13 +218,29 @@ def _with_texts(backend: str, texts: Sequence[str], decimal: str = ".") -> dict[
     return {"convert_options": import_module("pyarrow.csv").ConvertOptions(column_types=types, **options)}
 
 
+# Notes that this command has printed
+_noted = set[str]()
+
+
+def forget_notes() -> None:
+    """Begin another command of the same process."""
+    _noted.clear()
+
+
+def note(text: str) -> None:
+    """Print a remark on what was read, once in a command: a table and its background may have the same."""
+    if text not in _noted:
+        _noted.add(text)
+        typer.secho(f"limes: {text}", fg="yellow", err=True)
+
+
 def note_of_guess(path: str | Path, dialect: Dialect) -> None:
     if dialect.is_guess:
         text = (
             "is not in UTF-8: read as Windows-1252 (cp1252), which Excel writes. If letters are wrong, save "
             "it as CSV UTF-8"
         )
-        typer.secho(f"limes: {without_credentials(str(path))} {text}", fg="yellow", err=True)
+        note(f"{without_credentials(str(path))} {text}")
 
 
 def read_text(path: Path) -> str:
@@ -447,6 +464,63 @@ def with_numbers(path: Path, frame: Any, names: Sequence[str], model: Any, types
     return frame, faults
 
 
+def refused_rows(model: Any, table: Any, faults: Container[int] = ()) -> dict[int, str]:
+    """Rows of a native frame with a category that the model's encoder does not have, and refuses, in words.
+
+    The model is asked about one row of each such category, and about no other row, nor about rows with
+    ``faults``.
+    """
+    import narwhals as nw
+
+    from limes.models._encoders import encoded_columns
+
+    frame, predict = nw.from_native(table, eager_only=True), getattr(model, "predict", None)
+    refused: dict[int, str] = {}
+    for j, stored in encoded_columns(model, frame.columns).items():
+        rows, categories = defaultdict[Any, list[int]](list), {*map(_category, stored)}
+        for row, value in enumerate(frame[:, j].to_list() if stored and callable(predict) else ()):
+            if row not in faults and _category(value) not in categories:
+                rows[_category(value)].append(row)
+        for value, its in rows.items():
+            if failure := _failure(predict, frame[its[:1]].to_native()):
+                what = "a missing value" if value is None else repr(value)
+                text = f"column {frame.columns[j]!r}: the model refuses {what}: it {failure}"
+                refused |= dict.fromkeys(its, text)
+    return refused
+
+
+def _category(value: Any) -> Any:
+    return None if _is_missing(value) else value
+
+
+def _failure(predict: Any, table: Any) -> str:
+    """The failure of a model that does not answer, in words; "" if it answers."""
+    from limes.models._calling.border import FAILURES, Border, failure_text
+
+    try:
+        with Border():
+            predict(table)
+    except FAILURES as error:
+        return failure_text(error)
+    return ""
+
+
+def without_refused(model: Any, background: Any) -> Any:
+    """A background, a native frame, without the rows that the model refuses, which are reported."""
+    import narwhals as nw
+
+    background = as_trained(model, background)
+    faults = refused_rows(model, background)
+    if not faults:
+        return background
+    frame, first = nw.from_native(background, eager_only=True), one_line(next(iter(faults.values())))
+    if len(faults) == len(frame):
+        raise InputError(f"the model refuses every row of the background: {first}")
+    verb, more = ("is", "") if len(faults) == 1 else ("are", "; and others")
+    note(f"{count(len(faults), 'row')} of the background {verb} left out: {first}{more}")
+    return frame[[row for row in range(len(frame)) if row not in faults]].to_native()
+
+
 def number_of(cell: Any) -> float | None:
     """The number that is written in a cell of CSV; None without one."""
     if isinstance(cell, str) and "_" in cell:  # which float() reads
@@ -467,11 +541,10 @@ def report_omitted(path: Path, faults: Mapping[int, str]) -> None:
     if faults:
         first = min(faults)
         verb = "is" if len(faults) == 1 else "are"
-        text = (
-            f"limes: {count(len(faults), 'row')} of {without_credentials(path.name)} {verb} left out: "
+        note(
+            f"{count(len(faults), 'row')} of {without_credentials(path.name)} {verb} left out: "
             f"row {first}, {one_line(faults[first])}{'; and others' if len(faults) > 1 else ''}"
         )
-        typer.secho(text, fg="yellow", err=True)
 
 
 def _series(like: Any, cells: Sequence[Any], kind: str) -> Any:
@@ -514,12 +587,12 @@ _WORDS = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0"
 _TYPES: Mapping[str, Callable[[Any, str], Any]] = {"text": _text, "number": _number, "bool": _yes_or_no}
 
 
-def as_trained(model: Any, table: Any, *, report: bool = True) -> Any:
+def as_trained(model: Any, table: Any) -> Any:
     """The table with the values that the model's encoders have, where a file's reader made others of them.
 
     A file without types states neither that the code 007 is a text, nor that True is one: a column becomes
     what the categories of its encoder are, texts, numbers, or true and false. A number becomes the only text
-    that is this number. A cast is reported, unless it was of another part of the same file.
+    that is this number. A cast is reported.
     """
     import narwhals as nw
 
@@ -532,8 +605,7 @@ def as_trained(model: Any, table: Any, *, report: bool = True) -> Any:
         kind = kinds.pop() if len(kinds) == 1 else ""
         cells = _CASTS[kind](column, categories) if kind else None  # dates and others are left as they are
         if cells is not None:
-            if report:
-                note_of_cast(column.name, kind, categories[0])
+            note_of_cast(column.name, kind, categories[0])
             frame = frame.with_columns(_series(column, cells, kind))
     return frame.to_native()
 
@@ -590,22 +662,20 @@ _KINDS = {"text": "texts", "number": "numbers", "bool": "true and false"}
 
 
 def note_of_cast(column: Any, kind: str, category: Any) -> None:
-    text = (
-        f"limes: column {one_line(str(column))!r} is read as {_KINDS[kind]}: the model's encoder has "
-        f"those, such as {one_line(repr(category))}"
+    note(
+        f"column {one_line(str(column))!r} is read as {_KINDS[kind]}: the model's encoder has those, such as "
+        f"{one_line(repr(category))}"
     )
-    typer.secho(text, fg="yellow", err=True)
 
 
 def note_of_missing(where: str, column: Any, categories: Iterable[Any]) -> None:
     """State that a category of the model reads as missing in a CSV file."""
     lost = [value for value in categories if isinstance(value, str) and value in MISSING]
     if lost:
-        text = (
-            f"limes: {where}: cells {lost[0]!r} of column {one_line(str(column))!r} are read as missing, and "
-            "the model's encoder has that category: store the table as .parquet to keep it"
+        note(
+            f"{where}: cells {lost[0]!r} of column {one_line(str(column))!r} are read as missing, and the "
+            "model's encoder has that category: store the table as .parquet to keep it"
         )
-        typer.secho(text, fg="yellow", err=True)
 
 
 def _as_text(value: Any, by_number: Mapping[float, Sequence[str]], name: str) -> str | None:

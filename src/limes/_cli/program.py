@@ -72,6 +72,7 @@ class _Commands(TyperGroup):
     """Make an exit from inside of a model an error; the exits of commands are ``typer.Exit``."""
 
     def invoke(self, ctx: Any) -> Any:
+        files.forget_notes()
         try:
             return super().invoke(ctx)
         except SystemExit as error:
@@ -257,11 +258,9 @@ def _explain_image(
 
     preprocess = files.preprocess_of(fitted, mean, scale) if hasattr(fitted, "get_inputs") else None
     if preprocess is not None and (mean, scale) == (0.0, 1.0):
-        typer.secho(
-            "limes: the model is called with pixels from 0 to 255 as they are; if it was trained on others, "
-            "pass --mean and --scale",
-            fg="yellow",
-            err=True,
+        files.note(
+            "the model is called with pixels from 0 to 255 as they are; if it was trained on others, pass "
+            "--mean and --scale"
         )
     explanation: Explanation = ImageExplainer(fitted, preprocess=preprocess, **options)(image)
     return explanation
@@ -765,14 +764,18 @@ def what_if(
     dropped = [*(how.drop or []), *([] if ids is None else [ids])]
     features = files.feature_names(frame.columns, fitted, dropped)
     frame, faults = files.with_numbers(table, frame, features, fitted, how.types)
+    rows = files.as_trained(fitted, files.selected(frame, features))
+    faults |= files.refused_rows(fitted, rows, faults)
     if start in faults:
         raise InputError(f"--row {start} of {table} could not be read: {faults[start]}")
     if faults:  # the page lists the others
         good = files.good_rows(table, len(frame), faults)
-        frame, names, start = frame[good], [names[i] for i in good], bisect_left(good, start)
-    rows = files.as_trained(fitted, files.selected(frame, features))
-    learnt = rows if background is None else files.read_background(background, fitted, dropped, how.types)
-    columns = len(nw.from_native(rows, eager_only=True).columns)
+        rows, names = nw.from_native(rows, eager_only=True)[good].to_native(), [names[i] for i in good]
+        start = bisect_left(good, start)
+    learnt = rows
+    if background is not None:
+        learnt = files.without_refused(fitted, files.read_background(background, fitted, dropped, how.types))
+    columns = len(features)
 
     def rules(output: str | int | None) -> Any:
         chosen = how.of_rules(fitted, min(facts, columns), exclude, objective)

@@ -24,7 +24,7 @@ from limes._dialects import Dialect
 from limes._explanation.wording import cell, count, difference, estimate_text, estimates, one_line
 from limes._names import Names
 from limes._warnings import CODES
-from limes.exceptions import CellError, InputError
+from limes.exceptions import CellError, InputError, ModelError
 
 if TYPE_CHECKING:
     from limes.scale._changes import RowChange
@@ -306,15 +306,17 @@ def rows_and_background(
     dropped = [*drop, *([] if ids is None else [column_called(table.columns, ids)])]
     names = files.feature_names(table.columns, model, dropped)
     chosen, learnt = table.with_numbers(names, model).read(names, places, sample=background is None)
+    chosen = files.as_trained(model, chosen)
+    for i, why in files.refused_rows(model, chosen).items():
+        raise InputError(f"--row {places[i]} of the table: {why}")
     if background is not None:
         learnt = files.read_background(background, model, dropped, types)
-    # of the same file, columns are cast alike: it is reported of the background
-    return files.as_trained(model, chosen, report=background is not None), learnt
+    return chosen, files.without_refused(model, learnt)
 
 
 @contextmanager
 def naming_rows(labels: Sequence[str | int]) -> Iterator[None]:
-    """Errors of cells name rows as the user does, in place of their positions among the explained ones."""
+    """Errors name rows as the user does, in place of their positions among the explained ones."""
     try:
         yield
     except CellError as error:
@@ -322,6 +324,11 @@ def naming_rows(labels: Sequence[str | int]) -> Iterator[None]:
             raise
         row, what = next(iter(error.rows.items()))
         raise InputError(f"row {labels[row]}, {what}") from error
+    except ModelError as error:
+        if error.row is None:
+            raise
+        text = str(error).removeprefix(f"row {error.row}: ")
+        raise ModelError(f"row {labels[error.row]}: {text}", batch=error.batch) from error
 
 
 def column_called(columns: Sequence[str], ids: str) -> str:
@@ -389,11 +396,12 @@ def background_of_run(
         names = Names(table.columns)
         table = table[:, [names.called(name)[0] for name in columns]]
         table, faults = files.with_numbers(path, table, table.columns, model, types)
-        return (table[files.good_rows(path, len(table), faults)] if faults else table).to_native()
+        table = table[files.good_rows(path, len(table), faults)] if faults else table
+        return files.without_refused(model, table.to_native())
     from limes.scale._sources import decimated
 
     require("pandas", "limes explain-table without --background", package="'limes[pandas]'")
-    return decimated(source, columns, BACKGROUND).to_pandas()
+    return files.without_refused(model, decimated(source, columns, BACKGROUND).to_pandas())
 
 
 def hash_of(path: Path) -> str:

@@ -34,7 +34,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from limes._arrays import ROUNDING, Floats, Ints
+from limes._arrays import ROUNDING, EqualByValue, Floats, Ints
 from limes._explanation import Explanation, view
 from limes._explanation.view import PARTIAL_FIT, output_position, output_title, row_label
 
@@ -162,8 +162,8 @@ ORDER, PAIRS = 1.5, 3
 ROWS = 10
 
 
-@dataclass(frozen=True, kw_only=True)
-class Finding:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Finding(EqualByValue):
     """Something that a reader of the explanation should consider.
 
     Attributes
@@ -227,8 +227,8 @@ def documentation() -> str:
     return addresses.get("Documentation", "").rstrip("/")
 
 
-@dataclass(frozen=True)
-class Measure:
+@dataclass(frozen=True, eq=False)
+class Measure(EqualByValue):
     """A number that is reported for every row: its name, its error (0 where exact), and how to read it."""
 
     name: str

@@ -33,7 +33,7 @@ from limes._explainers.options import MaskedKeywords, complete, takes
 from limes._explainers.photographs import as_bytes, checked_image, range_remark, with_channels
 from limes._explainers.rectangles import Rectangles, coarse_rectangles, rectangles
 from limes._explainers.subset_fits import identified
-from limes._explainers.superpixels import Fill, Segmentation, Superpixels, filled, filler, segmenter
+from limes._explainers.superpixels import Fill, Segmentation, Superpixels, always, filled, filler, segmenter
 from limes._explanation import Explanation
 from limes._explanation.attribution import Contributions, changed
 from limes._explanation.fit import account_at
@@ -105,9 +105,9 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         What is shown where a superpixel is off: "mean" (its own mean colour, or the whole image's where the
         superpixel is plain), "blur", "inpaint" (its surroundings), a colour, an image, or a callable (image,
         labels) -> image. A superpixel that looks the same when it is off has a NaN coefficient, with a
-        warning. A list of these,
-        ``["mean", "blur"]``, explains the image with each, by an equal part of ``max_calls``, and averages
-        the coefficients: the surrogate of images whose fill is drawn at random. ``provenance["by_fill"]``
+        warning. A list of numbers is one colour. A list of these, ``["mean", "blur"]`` or the greys
+        ``[[0], [255]]``, explains the image with each, by an equal part of ``max_calls``, and averages the
+        coefficients: the surrogate of images whose fill is drawn at random. ``provenance["by_fill"]``
         has the coefficients of each, ``provenance["fill_spread"]`` their standard deviation over the fills.
     hide
         "fill": a superpixel that is off shows its fill. "background": each perturbed image shows, wherever
@@ -213,7 +213,7 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
         if hierarchy:
             if len(self._fills) > 1:
                 raise InputError("hierarchy=True takes one fill")
-            segment = Segmentation(lambda image: rectangles(image.shape[:2]), of_photo=False)
+            segment = Segmentation(_rectangles, of_photo=False)
             self._fills = {name: _of_coarse(one) for name, one in self._fills.items()}
             segments = "hierarchy"
         photos = background_photos(hide, background, fill)
@@ -313,7 +313,15 @@ class ImageExplainer(MaskedExplainer["Photograph"]):
 
 def _of_coarse(fill: Fill) -> Fill:
     """A fill of the coarse rectangles, whatever the superpixels."""
-    return lambda image, labels: fill(image, coarse_rectangles(labels.shape))
+    return partial(_on_coarse, fill)
+
+
+def _on_coarse(fill: Fill, image: Any, labels: Ints) -> Any:
+    return fill(image, coarse_rectangles(labels.shape))
+
+
+def _rectangles(image: Any) -> Ints:
+    return rectangles(image.shape[:2])
 
 
 def _preprocess(preprocess: Any) -> Preprocess | None:
@@ -543,8 +551,8 @@ class Photograph(MaskedInput):
         framing = (preprocess or Preprocess()).framing(photo)
         pixels = framing.apply(photo)
         superpixels = Superpixels.of(segment, photo, pixels, framing)
-        fills = [
-            _constant(_like(pixels, with_channels(one, channels)[0], preprocess, i))
+        fills: list[Fill] = [
+            partial(always, _like(pixels, with_channels(one, channels)[0], preprocess, i))
             for i, one in enumerate(background)
         ]
         image = _masked(pixels, superpixels, *(fills or [fill]))
@@ -642,10 +650,6 @@ def _masked(pixels: Any, superpixels: Superpixels, *fills: Fill) -> MaskedImage:
     image = MaskedImage(pixels, hidden[0] if len(fills) == 1 else np.stack(hidden), superpixels.labels)
     inside = np.arange(image.size) < superpixels.size
     return image if inside.all() else image.only(inside)  # a border is always shown
-
-
-def _constant(pixels: Any) -> Fill:
-    return lambda image, labels: pixels  # noqa: ARG005 - the same for every superpixel
 
 
 def _like(pixels: Any, photo: Any, preprocess: Preprocess | None, place: int) -> Any:

@@ -10,7 +10,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, Never, TypeAlias, Unpack
@@ -642,8 +642,16 @@ def segmenter(segments: Any) -> Segment:
     if isinstance(segments, str):
         return _SEGMENTATIONS[check_choice("segments", segments, tuple(_SEGMENTATIONS))]
     if callable(segments):
-        return lambda values, count: checked_labels(segments(values), len(values))  # noqa: ARG005
-    return lambda values, count: checked_labels(segments, len(values))  # noqa: ARG005
+        return partial(_labels_of, segments)
+    return partial(_same_labels, segments)
+
+
+def _labels_of(segments: Callable[[Floats], Any], values: Floats, count: int) -> Ints:  # noqa: ARG001
+    return checked_labels(segments(values), len(values))
+
+
+def _same_labels(segments: Any, values: Floats, count: int) -> Ints:  # noqa: ARG001
+    return checked_labels(segments, len(values))
 
 
 def checked_labels(labels: Any, steps: int) -> Ints:
@@ -688,8 +696,16 @@ def filler(fill: Any) -> Fill:
     if isinstance(fill, str):
         return _FILLS[check_choice("fill", fill, tuple(_FILLS))]
     if callable(fill):
-        return lambda values, labels: _shaped(fill(values, labels), values)
-    return lambda values, labels: _shaped(fill, values)  # noqa: ARG005 - the same for every segment
+        return partial(_filled, fill)
+    return partial(_same_fill, fill)
+
+
+def _filled(fill: Fill, values: Floats, labels: Ints) -> Floats:
+    return _shaped(fill(values, labels), values)
+
+
+def _same_fill(fill: Any, values: Floats, labels: Ints) -> Floats:  # noqa: ARG001
+    return _shaped(fill, values)
 
 
 def _shaped(fill: Any, values: Floats) -> Floats:

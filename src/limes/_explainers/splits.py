@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, TypeAlias
 
 from limes.exceptions import InputError
@@ -25,13 +26,17 @@ def splitter(split: Any, tokens: Spans | None = None) -> Spans:
         _refuse_unit(split)
         return by_pattern(split)
     if hasattr(split, "encode") and not isinstance(split, type):
-        return lambda text: _offsets(split, text)
+        return partial(_offsets, split)
     if callable(split):
-        return lambda text: split(text)
+        return partial(_called, split)
     raise InputError(
         f"split={split!r} must be 'word', 'sentence', a regular expression of what separates words, a "
         "callable text -> [(start, end), ...], or a tokenizer with offsets"
     )
+
+
+def _called(split: Callable[[str], Any], text: str) -> Any:
+    return split(text)
 
 
 # Units of texts by names that are no options, and how to split into them
@@ -72,16 +77,15 @@ def by_pattern(split: str | re.Pattern[str]) -> Spans:
     """Return what separators leave of a text, whatever the names of splits."""
     try:
         pattern = re.compile(split)
-        matches: Callable[[str], Iterable[re.Match[str]]] = pattern.finditer
-        list(matches(""))
+        list(pattern.finditer(""))
     except (re.error, TypeError) as error:
         raise InputError(f"split={split!r} is no regular expression for texts: {error}") from None
+    return partial(_between, pattern)
 
-    def spans(text: str) -> list[tuple[int, int]]:
-        edges = [0, *(edge for match in matches(text) for edge in match.span()), len(text)]
-        return [(start, end) for start, end in zip(edges[::2], edges[1::2], strict=True) if start < end]
 
-    return spans
+def _between(separators: re.Pattern[str], text: str) -> list[tuple[int, int]]:
+    edges = [0, *(edge for match in separators.finditer(text) for edge in match.span()), len(text)]
+    return [(start, end) for start, end in zip(edges[::2], edges[1::2], strict=True) if start < end]
 
 
 def _offsets(tokenizer: Any, text: str) -> list[tuple[int, int]]:

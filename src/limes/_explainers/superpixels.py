@@ -33,6 +33,15 @@ class Segmentation:
     of_photo: bool = True
 
 
+def always(value: Any, *_: Any) -> Any:
+    """A value, whatever the image and its superpixels are."""
+    return value
+
+
+def _of_colours(segment: Callable[..., Ints], options: Mapping[str, Any], image: Any) -> Ints:
+    return segment(rgb(image), **options)
+
+
 def segmenter(segments: Any, options: Mapping[str, Any] | None) -> Segmentation:
     if isinstance(segments, str):
         check_choice("segments", segments, tuple(_SEGMENTATIONS))
@@ -41,13 +50,13 @@ def segmenter(segments: Any, options: Mapping[str, Any] | None) -> Segmentation:
         for option in options or {}:
             if option not in names:
                 raise unknown_option(f"segments={segments!r}", option, names)
-        return Segmentation(lambda image: segment(rgb(image), **(options or {})), of_photo=False)
+        return Segmentation(partial(_of_colours, segment, {**(options or {})}), of_photo=False)
     if options:
         raise InputError("segment_options go with a segmentation that is named, such as segments='slic'")
     if callable(segments):
         return Segmentation(segments)
     labels = checked_segments(segments)
-    return Segmentation(lambda image: labels)  # noqa: ARG005 - the same for every image
+    return Segmentation(partial(always, labels))
 
 
 # Larger numbers of a user's superpixels are no names: superpixels are counted from 0 in their place
@@ -258,25 +267,30 @@ def filler(fill: Any) -> Fill:
     if isinstance(fill, str):
         return _FILLS[check_choice("fill", fill, tuple(_FILLS))]
     if callable(fill):
-        return lambda image, labels: fill(image, labels)
+        return partial(_called, fill)
     constant = pixels_of(fill)
     if constant.dtype.kind not in "biuf" or not np.isfinite(constant).all():
         raise InputError(
             f"fill must be one of {list(_FILLS)}, a colour, an image, or a callable (image, labels) -> "
             f"image; got {fill!r}"
         )
-    return lambda image, labels: constant  # noqa: ARG005 - the same for every image
+    return partial(always, constant)
+
+
+def _called(fill: Fill, image: Any, labels: Ints) -> Any:
+    return fill(image, labels)
 
 
 def filled(fill: Fill, image: Any, labels: Ints) -> Any:
     """The image with every superpixel switched off, in the image's own shape and type."""
     pixels = np.asarray(fill(image, labels))
     channels = image.shape[2:] or (1,)
-    colour = pixels.ndim == 0 or pixels.shape == channels
+    colour = pixels.shape in ((), (1,), channels)  # of one number: a grey
     if not colour and pixels.shape != image.shape:
+        several = f". Several greys are {pixels[:, None].tolist()}" if 1 < pixels.size < 5 else ""
         raise InputError(
             f"fill has shape {pixels.shape}: it must be one number, a colour of {channels[0]} numbers, or an "
-            f"image of shape {image.shape}"
+            f"image of shape {image.shape}{several if pixels.ndim == 1 else ''}"
         )
     if pixels.dtype.kind not in "biuf" or not np.isfinite(pixels).all():
         raise InputError("fill has pixels that are not finite numbers")

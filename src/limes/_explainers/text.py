@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, Never, TypeAlias, Unpack, overload
@@ -633,15 +633,13 @@ class Grouping:
             names = _names_of_words(group)
             several = {_keys(each): name for each, name in names.items() if len(_keys(each)) > 1}
             longest_first = tuple(sorted(several, key=len, reverse=True))
-            return cls(
-                lambda piece: names.get(piece.casefold(), several.get(_keys(piece))), longest_first, ignored
-            )
+            return cls(partial(_name_of, {**several, **names}), longest_first, ignored)
         if callable(group):
             return cls(group, ignored=ignored)
         if isinstance(group, list | tuple) and group and all(isinstance(phrase, str) for phrase in group):
             phrases = tuple(sorted(filter(None, map(_keys, group)), key=len, reverse=True))
             words_of = {phrase: " ".join(phrase) for phrase in phrases}
-            return cls(lambda piece: words_of.get(_keys(piece)), phrases, ignored)
+            return cls(partial(_name_of, words_of), phrases, ignored)
         raise InputError(
             f"group={group!r} must be a callable word -> name of its group or None, a mapping of names to "
             'lists of words, or a list of phrases such as ["not good"]'
@@ -680,12 +678,25 @@ def _ignored(ignore: Any) -> Callable[[str], Any] | None:
     if ignore is None:
         return None
     if callable(ignore):
-        return lambda piece: ignore(piece)
+        return partial(_called, ignore)
     words = None if isinstance(ignore, str) or not isinstance(ignore, Iterable) else list(ignore)
     if not words or not all(isinstance(word, str) for word in words):
         raise InputError(f"ignore={ignore!r} must be a list of words, or a callable word -> True or False")
     spellings = {word.casefold() for word in words}
-    return lambda piece: piece.casefold() in spellings
+    return partial(_is_spelt, spellings)
+
+
+def _called(ignore: Callable[[str], Any], piece: str) -> Any:
+    return ignore(piece)
+
+
+def _is_spelt(spellings: Container[str], piece: str) -> bool:
+    return piece.casefold() in spellings
+
+
+def _name_of(names: Mapping[Any, str], piece: str) -> str | None:
+    """The name of a piece's group: by its spelling, else by the keys of its words."""
+    return names.get(piece.casefold(), names.get(_keys(piece)))
 
 
 def _keys(phrase: str) -> tuple[str, ...]:

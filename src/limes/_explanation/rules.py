@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from limes._arrays import EqualByValue
 from limes._explanation.drawing import Card, Printable
 from limes._explanation.wording import (
     beside,
@@ -24,8 +25,8 @@ from limes._explanation.wording import (
 from limes.exceptions import InputError
 
 
-@dataclass(frozen=True, repr=False)
-class Certificate(Printable):
+@dataclass(frozen=True, repr=False, eq=False)
+class Certificate(EqualByValue, Printable):
     r"""Errors of one sparse explanation w, with its constant b, of f at x, with upper bounds.
 
     All errors are in units of the model's answers.
@@ -449,8 +450,8 @@ def _optimality(facts: Certificate) -> str:
     return f"That it is the best rule of this size is not proved ({why}).{_OF_ITSELF}"
 
 
-@dataclass(frozen=True)
-class Change:
+@dataclass(frozen=True, eq=False)
+class Change(EqualByValue):
     """One column that changes: its value and condition at the row, and the new ones."""
 
     feature: str
@@ -460,8 +461,8 @@ class Change:
     new_condition: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Contrast(Printable):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Contrast(EqualByValue, Printable):
     """The columns that have to change for a prediction to be beyond a threshold, or for another class.
 
     Attributes

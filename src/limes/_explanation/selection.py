@@ -72,7 +72,7 @@ def is_single(part: Any) -> bool:
 
 
 def row_positions(part: Any, ids: Sequence[Any]) -> NDArray[np.intp]:
-    """Return the positions of rows, by position or by a text that names them; numbers are positions."""
+    """Return the positions of rows, by position or by their names; whole numbers are positions."""
     try:
         return name_positions(part, ids, "row")
     except UnknownNameError as error:
@@ -95,7 +95,7 @@ def single_row(explanation: Any, row: int | str | None, call: str = "") -> Any:
             FutureWarning,
             stacklevel=4,  # whoever called the method
         )
-    one = explanation[row or 0]
+    one = explanation[0 if row is None else row]
     if len(one) != 1:
         raise InputError(f"{len(one)} rows are called {row!r}: pass the position of one")
     return one

@@ -731,16 +731,16 @@ def method_line(explanation: Explanation, row: int | None = None) -> str:
     if calls < (total := int(explanation.calls.sum())):
         spent += f" ({total:,} for all {len(explanation):,} rows)"
     if explanation.method == "exact":
-        how = reason or "read off the model"
-        if explanation.certificates:
-            return f"exact: {how} ({spent} to certify it)"
-        return f"exact: {how}, no sampling ({spent})"
+        checks = f" ({spent} to certify it)" if explanation.certificates else f", no sampling ({spent})"
+        return f"exact: {reason or 'read off the model'}{checks}"
     # details in parentheses are for those who read `reason`
     reason = _DETAILS.sub("", reason).strip()
     why = f", because {reason}" if reason else ""
     if explanation.reason.endswith(_OF_FORM):
         advice = "; its margin is exact: output='margin'" if "output='margin'" in reason else why
         return f"sampled from the model as it was read, no model calls{advice}"
+    if is_certain(explanation):  # its certificate has averages, too
+        return f"exact: facts by bounds of the model; averages over neighbours are sampled ({spent}){why}"
     both = f", and {shared:,} that rows share" if shared else ""
     return f"sampled with {spent}{both}{why}"
 

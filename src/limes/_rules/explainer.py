@@ -470,10 +470,12 @@ class SparseExplainer(Described):
         """Return a row like those to explain."""
         return self._rows.decode(self._rows.checked_rows(len(self.feature_names))[:1])
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_bound": None}  # what was read is read again
+
     @property
     def _model(self) -> ModelReading:
-        if self._bound is None:
-            self._bound = self._reader.bind()
+        self._bound = self._bound or self._reader.bind()
         return self._bound
 
     def _current(self, rows: Floats) -> ModelReading:
@@ -715,8 +717,7 @@ class SparseExplainer(Described):
     @property
     def _is_probability(self) -> bool:
         """Whether the answers so far are those of ``predict_proba``, and no scores in their place."""
-        is_share = self._output.method == "predict_proba"
-        return is_share and self._ask.first.are_probabilities(add_up=False)
+        return self._output.method == "predict_proba" and self._ask.first.are_probabilities(add_up=False)
 
     def _answers_probabilities(self, rows: Floats) -> bool:
         """Whether answers are probabilities; where none is known yet, the first row is asked about."""
@@ -728,8 +729,7 @@ class SparseExplainer(Described):
         """Return the largest difference of two answers to one input; 0 where the model was read."""
         if model.method == "exact":
             return 0.0
-        inputs = few_inputs(self._rows.checked_rows(d))
-        retry = self._options.sampling.retry
+        inputs, retry = few_inputs(self._rows.checked_rows(d)), self._options.sampling.retry
         return self._repetition.get(None, lambda: spread_of_answers(self._ask, inputs, retry))
 
     def _explain_row(
@@ -743,8 +743,8 @@ class SparseExplainer(Described):
             if self._question is None:
                 rule = explain_row(near, calls, row, config, model)
                 its_facts = RuleFacts(self._rows, row, near, rule.solution.support)
-                share = agreement(its_facts, rule, model, calls)
-                return replace(rule, agreement=share, calls=calls.rows), None
+                rule = replace(rule, agreement=agreement(its_facts, rule, model, calls))
+                return replace(rule, calls=calls.rows), None
             calls.restart()
             quantity = "probability" if self._is_probability else "prediction"
             excluded = np.array(config.excluded, dtype=np.int64)

@@ -159,7 +159,10 @@ def draw_text(ax: Axes | None, pieces: tuple[Piece, ...]) -> Axes:
     from matplotlib.patches import Rectangle
 
     runs = _runs_on_grid(pieces)
-    lines = min(_MOST_LINES, runs[-1][0] + 1)
+    lines = runs[-1][0] + 1
+    if lines > _MOST_LINES:
+        drawn, lines = [run for run in runs if run[0] < _MOST_LINES], _MOST_LINES + 1
+        runs = [*drawn, (_MOST_LINES, 0, Piece("…"), "…")]
     if ax is None:
         ax = axes_or_new(None, (8.5, 1.0 + 0.24 * lines))
         ax.figure.canvas.draw()  # the layout decides how wide characters are
@@ -169,15 +172,14 @@ def draw_text(ax: Axes | None, pieces: tuple[Piece, ...]) -> Axes:
     inner = ax.get_window_extent()
     slant = (inner.width / _COLUMNS) / (inner.height / lines)  # of a character: its width in lines
     for line, column, piece, run in runs:
-        if line >= lines:
-            break
+        # add_patch would search each curve of the outlines for its extremes, to set limits that are set
         if piece.strength:
             colour, shade = sign_colour(piece.value), 0.85 * piece.strength
-            ax.add_patch(
+            ax.add_artist(
                 Rectangle((column, line + 0.06), len(run), 0.88, color=colour, alpha=shade, linewidth=0)
             )
         if not run.isspace():
-            ax.add_patch(_outlined(run, column, line + 0.68, slant))
+            ax.add_artist(_outlined(run, column, line + 0.68, slant))
     return ax
 
 

@@ -171,7 +171,7 @@ class Plots:
             return cohort_bars(one, cohorts_of(one, by, of), of, max_features, canvas)
         if row is None and len(self.explanation) > 1:
             return _mean_bar(_measured(_one_output(self.explanation, output), of), of, max_features, canvas)
-        one = _one_row(self.explanation, row or 0, output)
+        one = _one_row(self.explanation, 0 if row is None else row, output)
         axes = canvas.line_axes(one, max_features)
         view = view_row(one, 0, max_features, account=named_account(one, of)).outputs[0]
         bars = [(_name(canvas, line), line.drawn) for line in view.lines]
@@ -192,7 +192,7 @@ class Plots:
         more = f"\n{count(view.omitted, 'smaller one')} not shown" if hidden else ""
         signed_frame(axes, canvas.with_unit(f"{_words(one, of)}{_per(one, of)}{errors}{more}"))
         _in_percent(axes.xaxis, one, of)
-        self._title_row(axes, row or 0, view, canvas)
+        self._title_row(axes, 0 if row is None else row, view, canvas)
         return axes
 
     @spelled_out
@@ -466,7 +466,7 @@ class Plots:
             every = _one_output(self.explanation, output)
             mean = mean_effect(every, position)
             return draw_effect(mean, ax, title=title, unit=unit, quantity=quantity_of(every))
-        one = _one_row(self.explanation, row or 0, output)
+        one = _one_row(self.explanation, 0 if row is None else row, output)
         return draw_effect(one.effects.at(position), ax, title=title, unit=unit, quantity=quantity_of(one))
 
     def effects(
@@ -496,7 +496,7 @@ class Plots:
             means = [mean_effect(every, j) for j in range(len(every.feature_names))]
             means = sorted(means, key=lambda mean: -mean.effect.share)[:top]
             return draw_effects(means, ax, unit=unit, quantity=quantity_of(every))
-        one = _one_row(self.explanation, row or 0, output)
+        one = _one_row(self.explanation, 0 if row is None else row, output)
         largest = sorted(one.effects, key=lambda effect: -effect.share)[:top]
         return draw_effects(largest, ax, unit=unit, quantity=quantity_of(one))
 

@@ -65,14 +65,19 @@ def find_dummies(
 
 
 def warnings_of_dummies(names: Sequence[str], matrix: Floats) -> tuple[RowWarning, ...]:
-    """Warnings about dummies among columns (n, d) that stand alone: they name the group that these are."""
-    return tuple(
-        RowWarning.of(
-            "dummies", "" if dummies.is_whole else "part", first=its[0], last=its[-1], option={name: its}
-        )
-        for dummies in find_dummies(names, matrix, with_parts=True)
-        for name, its in [(dummies.name or "category", [names[j] for j in dummies.members])]
-    )
+    """A warning about dummies among columns (n, d) that stand alone: it names the groups that these are."""
+    sets = find_dummies(names, matrix, with_parts=True)
+    if not sets:
+        return ()
+    groups = dict[str, list[str]]()
+    for dummies in sets:
+        name = dummies.name or "category"
+        if name in groups:
+            name = f"{name} {len(groups) + 1}"
+        groups[name] = [names[j] for j in dummies.members]
+    first = next(iter(groups.values()))
+    kind = "several" if len(sets) > 1 else "" if sets[0].is_whole else "part"
+    return (RowWarning.of("dummies", kind, first=first[0], last=first[-1], count=len(sets), option=groups),)
 
 
 def _named(beginning: str, members: Sequence[int], names: Sequence[str]) -> Dummies:

@@ -170,12 +170,42 @@ class BoundTable(VerifiedForm):
             return None
         # one call of the model, which takes most of the time of one row
         beside, n = self.detector.beside(rows), len(rows)
-        answers = self.predict_all(np.concatenate([rows, beside]) if len(beside) else rows)
+        try:
+            answers = self.predict_all(np.concatenate([rows, beside]) if len(beside) else rows)
+        except ModelError as error:
+            raise self._at_row(error, rows) from error.__cause__
         both, its = (
             np.concatenate([few_rows(each[:n]), more])
             for each, more in ((rows, beside), (answers, answers[n:]))
         )
         return answers[:n] if self.detector.agrees(both, its, self.predict) else None
+
+    def _at_row(self, error: ModelError, rows: Floats) -> ModelError:
+        """The same error, of the first of rows (n, d) that the model refuses, if it takes another of them.
+
+        Halves are asked again, about 2 n rows in all.
+        """
+        if error.row is not None or self.is_rowwise:  # rows of long tables are tried one by one
+            return error
+        places, its, takes_another = np.arange(len(rows)), self._failure(rows), len(rows) == 1
+        while its is not None and len(places) > 1:
+            half, others = np.array_split(places, 2)
+            failure = self._failure(rows[half])
+            takes_another |= failure is None
+            places, its = (others, self._failure(rows[others])) if failure is None else (half, failure)
+        if its is None or not (takes_another or self._failure(rows[-1:]) is None):
+            return error  # the model answers now, or it answers no row
+        row = int(places[0])
+        named = its if len(rows) == 1 else ModelError(f"row {row}: {its}", batch=its.batch)
+        named.row = row
+        return named
+
+    def _failure(self, rows: Floats) -> ModelError | None:
+        try:
+            self.predict_all(rows)
+        except ModelError as error:
+            return error
+        return None
 
     def check_current(self) -> None:
         """Raise an InputError if the model, which is asked itself, was fitted again since."""
@@ -199,11 +229,16 @@ class BoundTable(VerifiedForm):
         answers = batches[0] if len(batches) == 1 else np.concatenate(batches)
         bad = np.flatnonzero(~np.isfinite(answers).all(axis=tuple(range(1, answers.ndim))))
         if bad.size:  # a form's: the model itself may refuse the row
-            raise ModelError(
-                f"the model has no finite answer at row {bad[0]} of {len(rows)}, but {answers[bad[0]]}: it "
-                "may not accept a value of that row"
-            )
+            raise _no_answer(int(bad[0]), answers)
         return answers
+
+
+def _no_answer(row: int, answers: Floats) -> ModelError:
+    error = ModelError(
+        f"row {row}: the model has no finite answer, but {answers[row]}: it may not accept a value there"
+    )
+    error.row = row
+    return error
 
 
 def read_on(model: Any, output: Any, table: Table) -> VerifiedForm:

@@ -31,6 +31,10 @@ from limes.models._identity import Predict, rounding_of
 Retry = Callable[[BaseException, int], float | None]
 
 
+def _no_advice(x: Floats) -> str:  # noqa: ARG001 - whatever the rows are
+    return ""
+
+
 @dataclass(frozen=True)
 class ModelCaller:
     """Calls the user's own model, checks its predictions, and reports the rows that it failed on."""
@@ -39,7 +43,7 @@ class ModelCaller:
     output: Output
     decode: Callable[[Floats], Any]  # (n, d) -> the kind of table that the model was fitted on
     # what to do where the model fails on rows (n, d), or ""
-    advice: Callable[[Floats], str] = lambda _: ""
+    advice: Callable[[Floats], str] = _no_advice
     kind: str = "row"  # what errors call one of the inputs that the model was passed
     # names of the answers' columns, once they were seen
     seen: list[tuple[str, ...]] = field(default_factory=list)

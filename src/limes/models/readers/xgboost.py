@@ -35,6 +35,9 @@ from limes.models.readers.links import with_probabilities
 Description = Mapping[str, Any]
 
 
+# The objective of quantiles, and the version of XGBoost from which on those of a row are sorted
+_QUANTILES, _SORTS = "reg:quantileerror", [3, 4]
+
 # objective -> the margin of its base score, and whether its prediction is its margin
 _OBJECTIVES: Mapping[str, tuple[Callable[[Floats], Floats], bool]] = {
     objective: (margin, is_margin)
@@ -64,15 +67,19 @@ def booster(model: Any, method: str, schema: Schema | None) -> Forest | Linear:
     """Base score + Σ trees, of a Booster or a model of scikit-learn's kind."""
     with parsing("XGBoost"):
         inner = model.get_booster() if hasattr(model, "get_booster") else model
-        learner = json.loads(bytes(inner.save_raw("json")))["learner"]
+        saved = json.loads(bytes(inner.save_raw("json")))
+        learner = saved["learner"]
         start = _base_margin(learner, model, method)
+        if start.size > 1 and learner["objective"]["name"] == _QUANTILES and saved["version"] >= _SORTS:
+            raise CannotRead("XGBoost sorts the quantiles of a row, which are no sums of trees then")
         window = _missing_numbers(model)
         stored = learner["gradient_booster"]
         match stored["name"]:
             case "gblinear":
                 return _linear(stored["model"], start, schema, window)
             case "gbtree":
-                trees, weights = stored["model"], None
+                trees = stored["model"]
+                weights = trees.get("weight_drop")  # of dropped trees, from version 3.4 on
             case "dart":
                 trees, weights = stored["gbtree"]["model"], stored["weight_drop"]
             case family:
