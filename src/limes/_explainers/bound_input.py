@@ -12,6 +12,7 @@ from limes._arrays import Bools, Floats
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
 from limes._explainers.budget import InputBudget
+from limes._explainers.few_units import MOST_COMPLETED, CompletedExpectation
 from limes._explainers.options import REQUESTED, SamplingOptions
 from limes._explainers.results import odd_probabilities, score_warnings
 from limes._explainers.verified_form import (
@@ -114,9 +115,10 @@ class BoundInput(VerifiedForm):
         if first is not None or not (model.is_function and new.any()):
             return model
         budget = model.budget(options)
-        if design.states(replace(budget, answered=budget.answered + int(new.sum())).states) is None:
+        every = replace(budget, answered=budget.answered + int(new.sum())).states
+        if design.states(every) is None and not self.is_completed(design.size, options):
             return model
-        # they are among all sets that are asked about; of later inputs too, to the same bits
+        # they are among the sets that are asked about; of later inputs too, to the same bits
         its = answers[0][new] if answers else with_retries(model.ask, sets[new], retry)
         return model.knowing(sets[new], its)
 
@@ -131,6 +133,16 @@ class BoundInput(VerifiedForm):
     def answers_of_checks(self) -> tuple[Floats, Floats]:
         """Sets, and the answers to them; none of a model that answers otherwise the next time."""
         return self.answered if self.answered is not None and self.is_function else _NO_ANSWERS
+
+    def is_completed(self, d: int, options: SamplingOptions) -> bool:
+        """Whether answers to some of the sets of d features tell of all others."""
+        # a margin that is read knows more; and a control that is chosen is used
+        is_free = options.control == "auto" and self.margin is None
+        return d <= MOST_COMPLETED and is_free and self.is_function
+
+    def first_sets(self, design: ExchangeableDesign) -> Floats:
+        """All features, none, and the sets that checks asked about, (m, d): whatever is drawn."""
+        return np.vstack([np.zeros(design.size), design.at_instance, *self.answers_of_checks[0]])
 
     def knowing(self, sets: Floats, answers: Floats) -> BoundInput:
         """The model, with its answers to more sets."""
@@ -185,6 +197,9 @@ class BoundInput(VerifiedForm):
         if not self.is_function and budget.sets and repeats_states(design, budget.sets):
             return self.sampled(design, options, budget.sets, repeats=True)
         budget.check(design.size)
+        if self.is_completed(design.size, options):
+            first = self.first_sets(design)
+            return self.sampled(design, options, budget.fresh(first), budget.even(design), before=first)
         spent = budget.split(design.size)
         if spent is None:
             return self.sampled(design, options, budget.sets)
@@ -201,10 +216,12 @@ class BoundInput(VerifiedForm):
         *,
         repeats: bool = False,
         beside: Floats | None = None,
+        before: Floats | None = None,
     ) -> SampledExpectation:
         """Ask about n = ``calls`` sets, ``drawn`` from another law, or about all, and ``repeats`` them.
 
-        Sets ``beside`` these are asked about whatever is drawn.
+        Sets ``beside`` these are asked about whatever is drawn. Sets ``before`` these are asked about first,
+        and a process estimates the answers to all others.
         """
         controls: dict[str, Control] = {
             "none": no_control,
@@ -229,6 +246,9 @@ class BoundInput(VerifiedForm):
             sampling = replace(sampling, repetitions=sampling.max_calls)
         if repeats:
             return RepeatedExpectation(self.ask, sampling)
+        if before is not None:
+            assert isinstance(drawn, ExchangeableDesign)  # noqa: S101 - it is passed with such sets
+            return CompletedExpectation(self.ask, sampling, drawn, before)
         return SampledExpectation(self.ask, sampling, drawn, beside)
 
     @property

@@ -23,6 +23,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
 
+import numpy as np
+
+from limes._arrays import Floats
 from limes._explainers.options import SamplingOptions, unasked_calls
 from limes._sampling.sampled import FEWEST, Sampling, least_calls
 from limes._shapley.coalitions import SubsetCalls, coalitions
@@ -95,6 +98,17 @@ class InputBudget:
     def states(self) -> int:
         """Sets that may be enumerated; the answer to the whole input is one of them."""
         return self._answers + 1 + self.answered if self.most >= self.checks else 1
+
+    def fresh(self, first: Floats) -> int:
+        """Sets that may be drawn beside the ``first`` ones (m, d), where none is asked again."""
+        # of these the one that hides nothing, and some others, are answered
+        needed = len(np.unique(first, axis=0)) - self.answered - 1
+        return max(0, self._answers - needed)
+
+    def even(self, design: ExchangeableDesign) -> ExchangeableDesign:
+        """The law of sets of few features."""
+        others = coalitions(design.size, alone=False)
+        return ExchangeableDesign.between([design, others]) if self.has_account else design
 
     def check(self, d: int) -> None:
         if self.sets < FEWEST:
