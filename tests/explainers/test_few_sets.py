@@ -14,6 +14,7 @@ import pytest
 
 import limes
 from internals import CompletedGame, leading_sets
+from limes.exceptions import InputError
 
 
 def sets_of(d):
@@ -210,3 +211,16 @@ def test_pairs_cover():
             inside.append(abs(pair.values[cell] - exact) <= 1.96 * pair.standard_errors[cell])
     assert len(inside) > 16
     assert np.mean(inside) >= 0.9
+
+
+@pytest.mark.parametrize("d", [3, 5, 9])
+def test_the_advice_on_too_few_calls_is_the_least_that_is_enough(d):
+    game = Game(game_of("noise", d, np.random.default_rng(0)))
+    with pytest.raises(InputError, match="use at least") as refused:
+        game.text(max_calls=8)
+    least = int(str(refused.value).split("use at least ")[1])
+    its = game.text(max_calls=least)
+    assert np.isfinite(its.contributions.standard_errors).all()
+    for fewer in range(9, least):
+        with pytest.raises(InputError, match=f"few .* use at least {least}"):
+            game.text(max_calls=fewer).contributions  # noqa: B018 - it is computed when it is read

@@ -41,6 +41,7 @@ from limes._warnings import RowWarning
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.exceptions import NotReadableError, ReadMismatchError
 from limes.models._calling.caller import (
+    CHECK_CALLS,
     Calls,
     few_subsets,
     repeated_answers,
@@ -103,14 +104,16 @@ class BoundInput(VerifiedForm):
     ) -> BoundInput:
         """The model with the spread of its answers, by a check that ``spread`` calls if it needs to."""
         sets, retry, first = few_subsets(design.size), options.retry, self.first
+        before = None if first is not None else self.answers_to(sets)
         answers: list[Floats] = []
 
         def check() -> float:
-            together, moved = repeated_answers(first or self.ask, sets, retry)
+            together, moved = repeated_answers(first or self.ask, sets, retry, before)
             answers.append(together)
             return spread_of(together, moved)
 
-        model = replace(self, spread=spread(check))
+        calls = CHECK_CALLS - (0 if before is None else len(sets))
+        model = replace(self, checks=self.checks + calls, spread=spread(check))
         new = model.unanswered(sets)
         if first is not None or not (model.is_function and new.any()):
             return model
@@ -121,6 +124,13 @@ class BoundInput(VerifiedForm):
         # they are among the sets that are asked about; of later inputs too, to the same bits
         its = answers[0][new] if answers else with_retries(model.ask, sets[new], retry)
         return model.knowing(sets[new], its)
+
+    def answers_to(self, sets: Floats) -> Floats | None:
+        """The answers to sets if checks asked about all of them."""
+        answers = {z.tobytes(): its for z, its in zip(*self.answers_of_checks, strict=True)}
+        if not all(z.tobytes() in answers for z in sets):
+            return None
+        return np.stack([answers[z.tobytes()] for z in sets])
 
     def unanswered(self, sets: Floats) -> Bools:
         """Which sets the model was not asked about yet, nor are among those before them."""
@@ -196,8 +206,9 @@ class BoundInput(VerifiedForm):
             return self.sampled(design, options, budget.states)
         if not self.is_function and budget.sets and repeats_states(design, budget.sets):
             return self.sampled(design, options, budget.sets, repeats=True)
-        budget.check(design.size)
-        if self.is_completed(design.size, options):
+        is_completed = self.is_completed(design.size, options)
+        budget.check(design.size, is_completed=is_completed)
+        if is_completed:
             first = self.first_sets(design)
             return self.sampled(design, options, budget.fresh(first), budget.even(design), before=first)
         spent = budget.split(design.size)
