@@ -224,3 +224,37 @@ def test_the_advice_on_too_few_calls_is_the_least_that_is_enough(d):
     for fewer in range(9, least):
         with pytest.raises(InputError, match=f"few .* use at least {least}"):
             game.text(max_calls=fewer).contributions  # noqa: B018 - it is computed when it is read
+
+
+# -- sets that a sample may miss -----------------------------------------------------------------------------
+
+
+def test_errors_of_fidelity_count_what_no_set_shows():
+    """A sum, and a product of seven of ten segments, of which few of 64 images show anything."""
+    d, inside = 10, []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        z = sets_of(d)
+        f = z @ rng.normal(size=d) + 3.0 * z[:, rng.choice(d, 7, replace=False)].prod(axis=1)
+        its = Game(f).image(max_calls=64, rng=seed)
+        _, exact = fit_of(f, is_text=False)
+        # NaN where the sample is too small to say
+        if np.isfinite(its.fidelity[0]):
+            inside.append(abs(its.fidelity[0] - exact) <= 1.96 * its.fidelity_errors[0])
+    assert len(inside) >= 8
+    assert np.mean(inside) >= 0.9
+
+
+def test_a_single_word_unlike_all_others_is_no_noise():
+    """Contributions ask about it; the draws do not show it, and R² was off by .15 with an error of 0."""
+    d = 10
+    for seed in range(3):
+        z, rng = sets_of(d), np.random.default_rng(seed)
+        f = z @ rng.normal(size=d)
+        f[1 << int(rng.integers(d))] += 20.0
+        game = Game(f)
+        its = game.text(max_calls=128, rng=seed)
+        coef, exact = fit_of(f, is_text=True)
+        assert game.rows <= 128
+        np.testing.assert_allclose(its.coefficients.values[0], coef, atol=1e-3)
+        assert its.fidelity[0] == pytest.approx(exact, abs=1e-3)

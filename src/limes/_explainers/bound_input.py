@@ -53,6 +53,8 @@ from limes.models._calling.outputs import SCORE, FirstAnswers
 from limes.models._identity import Predict
 from limes.models.forms._linked import Linked
 
+# Most features of which sets of single ones are taken from what is sampled
+_MOST_BESIDE = 32
 _NO_ANSWERS = np.empty((0, 0)), np.empty(0)
 
 
@@ -214,8 +216,7 @@ class BoundInput(VerifiedForm):
         spent = budget.split(design.size)
         if spent is None:
             return self.sampled(design, options, budget.sets)
-        # the empty set is a part of what contributions cost
-        beside = np.zeros((1, design.size)) if self.is_function else None
+        beside = self._beside(design.size, alone=spent.alone) if self.is_function else None
         return self.sampled(design, options, spent.sets, budget.drawn(design, spent), beside=beside)
 
     def sampled(
@@ -261,6 +262,13 @@ class BoundInput(VerifiedForm):
             assert isinstance(drawn, ExchangeableDesign)  # noqa: S101 - it is passed with such sets
             return CompletedExpectation(self.ask, sampling, drawn, before)
         return SampledExpectation(self.ask, sampling, drawn, beside)
+
+    @staticmethod
+    def _beside(d: int, *, alone: bool) -> Floats:
+        """None, single features and all others, (m, d): sets that contributions need."""
+        ends = np.zeros((1, d))
+        # of many features these hardly count among all sets
+        return np.vstack([ends, np.eye(d), 1.0 - np.eye(d)]) if alone and d <= _MOST_BESIDE else ends
 
     @property
     def why_sampled(self) -> str:

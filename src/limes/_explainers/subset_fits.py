@@ -337,12 +337,14 @@ class SubsetFits:
             rows, exact = self._rows()
             more = np.zeros(self._unit.size)
             if (beside := self._beside) is not None:
+                beside = beside.unlike(rows.h.T, rows.f)
                 # by the answers with another at these sets, and what these have instead
                 f, level = beside.replaced(rows.h.T, rows.f)
                 rows = replace(rows, f=f)
                 at_sets = self._mean + (beside.x - self._design.inclusion) @ coef
                 more = beside.probability @ ((beside.f - at_sets) ** 2 - (level - at_sets) ** 2)
-            rest, error = rows.mean(rows.residuals(self._mean, self._design.inclusion, coef) ** 2)
+            residuals = rows.residuals(self._mean, self._design.inclusion, coef)
+            rest, error = rows.mean(residuals**2) if its.sampled is None else rows.mean_square(residuals)
             rest = np.maximum(rest + more, 0.0)
             # these squares have no error, and R² has that of the explained part
             moved = np.divide(np.abs(more), explained, out=np.zeros_like(rest), where=explained > 0)

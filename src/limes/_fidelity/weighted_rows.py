@@ -127,6 +127,15 @@ class WeightedRows:
         influence *= self.weights[:, None]
         return mean, self.error(influence)
 
+    def mean_square(self, residuals: Floats) -> tuple[Floats, Floats]:
+        """Mean squares of what a fit leaves of answers, (m, k), and errors, (k,) each, as of coefficients.
+
+        They count rows that a sample of few may have missed, which the fit does not explain.
+        """
+        mean, error = self.mean(residuals**2)
+        unseen = AnswerStatistics.from_rows(self.f).unseen_squares(self.weights, residuals**2)
+        return mean, np.sqrt(error**2 + unseen)
+
     def few_decide(self, squares: Floats, heavy: Bools | bool = False) -> Bools:
         """Whether few rows decide the means of squares (m, k), whose tails are ``heavy`` or not, (k,)."""
         parts = self.weights[:, None] * squares
