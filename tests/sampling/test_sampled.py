@@ -506,8 +506,8 @@ def test_only_variances_beyond_chance_are_surprising():
 def test_errors_of_a_controls_moments_move_fidelity_by_its_slope():
     """No residual is left, so that R² = βᵀΣβ / Var f moves with β alone; its slope by differences.
 
-    The second order of an error s of β_j adds 2 (Σ_jj s² / Var f)² to the variance; a rest as large as the range,
-    which none of eight rows shows and three may have, adds its square.
+    The second order of an error s of β_j adds 2 (Σ_jj s² / Var f)² to the variance; a rest as large as the
+    range, which none of eight rows shows and three may have, adds its square.
     """
     h = np.array(list(product([0.0, 1.0], repeat=3)))
     design, coef = ExchangeableDesign.word_deletions(3), np.array([2.0, -1.0, 0.5])
