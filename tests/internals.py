@@ -84,6 +84,7 @@ NAMES = {
     "limes._shapley.permutations": "ControlVariates PermutationSampler",
     "limes._shapley.interventional": "Interventional against",
     "limes._fidelity.weighted_rows": "JointEffects Total WeightedRows largest_pairs pair_estimate",
+    "limes._explainers.few_units": "CompletedGame leading_sets",
     "limes._explainers.superpixels": "filled filler _FILLS _SEGMENTATIONS",
     "limes._explainers.answers": "LINKS:network_links",
     "limes._explainers.backgrounds": "BackgroundAnswers",

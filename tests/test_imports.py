@@ -111,7 +111,7 @@ def test_tests_import_private_names_by_one_door():
 
 def test_sizes_and_the_meaning_of_a_word_stay():
     texts = [path.read_text(encoding="utf-8") for path in FILES.values()]
-    assert len(texts) <= 285
+    assert len(texts) <= 286
     assert max(text.count("\n") for text in texts) <= 900
     # what an expectation returns: nothing else is called moments
     assert sum(text.count("    def moments(") for text in texts) <= 16

@@ -12,6 +12,7 @@ from limes._arrays import Bools, Floats
 from limes._expectations.moments import ExactMoments, Moments
 from limes._expectations.of_forms import exact_expectation
 from limes._explainers.budget import InputBudget
+from limes._explainers.few_units import MOST_COMPLETED, CompletedExpectation
 from limes._explainers.options import REQUESTED, SamplingOptions
 from limes._explainers.results import odd_probabilities, score_warnings
 from limes._explainers.verified_form import (
@@ -40,6 +41,7 @@ from limes._warnings import RowWarning
 from limes.designs._exchangeable import ExchangeableDesign
 from limes.exceptions import NotReadableError, ReadMismatchError
 from limes.models._calling.caller import (
+    CHECK_CALLS,
     Calls,
     few_subsets,
     repeated_answers,
@@ -51,6 +53,8 @@ from limes.models._calling.outputs import SCORE, FirstAnswers
 from limes.models._identity import Predict
 from limes.models.forms._linked import Linked
 
+# Most features of which sets of single ones are taken from what is sampled
+_MOST_BESIDE = 32
 _NO_ANSWERS = np.empty((0, 0)), np.empty(0)
 
 
@@ -102,23 +106,33 @@ class BoundInput(VerifiedForm):
     ) -> BoundInput:
         """The model with the spread of its answers, by a check that ``spread`` calls if it needs to."""
         sets, retry, first = few_subsets(design.size), options.retry, self.first
+        before = None if first is not None else self.answers_to(sets)
         answers: list[Floats] = []
 
         def check() -> float:
-            together, moved = repeated_answers(first or self.ask, sets, retry)
+            together, moved = repeated_answers(first or self.ask, sets, retry, before)
             answers.append(together)
             return spread_of(together, moved)
 
-        model = replace(self, spread=spread(check))
+        calls = CHECK_CALLS - (0 if before is None else len(sets))
+        model = replace(self, checks=self.checks + calls, spread=spread(check))
         new = model.unanswered(sets)
         if first is not None or not (model.is_function and new.any()):
             return model
         budget = model.budget(options)
-        if design.states(replace(budget, answered=budget.answered + int(new.sum())).states) is None:
+        every = replace(budget, answered=budget.answered + int(new.sum())).states
+        if design.states(every) is None and not self.is_completed(design.size, options):
             return model
-        # they are among all sets that are asked about; of later inputs too, to the same bits
+        # they are among the sets that are asked about; of later inputs too, to the same bits
         its = answers[0][new] if answers else with_retries(model.ask, sets[new], retry)
         return model.knowing(sets[new], its)
+
+    def answers_to(self, sets: Floats) -> Floats | None:
+        """The answers to sets if checks asked about all of them."""
+        answers = {z.tobytes(): its for z, its in zip(*self.answers_of_checks, strict=True)}
+        if not all(z.tobytes() in answers for z in sets):
+            return None
+        return np.stack([answers[z.tobytes()] for z in sets])
 
     def unanswered(self, sets: Floats) -> Bools:
         """Which sets the model was not asked about yet, nor are among those before them."""
@@ -131,6 +145,16 @@ class BoundInput(VerifiedForm):
     def answers_of_checks(self) -> tuple[Floats, Floats]:
         """Sets, and the answers to them; none of a model that answers otherwise the next time."""
         return self.answered if self.answered is not None and self.is_function else _NO_ANSWERS
+
+    def is_completed(self, d: int, options: SamplingOptions) -> bool:
+        """Whether answers to some of the sets of d features tell of all others."""
+        # a margin that is read knows more; and a control that is chosen is used
+        is_free = options.control == "auto" and self.margin is None
+        return d <= MOST_COMPLETED and is_free and self.is_function
+
+    def first_sets(self, design: ExchangeableDesign) -> Floats:
+        """All features, none, and the sets that checks asked about, (m, d): whatever is drawn."""
+        return np.vstack([np.zeros(design.size), design.at_instance, *self.answers_of_checks[0]])
 
     def knowing(self, sets: Floats, answers: Floats) -> BoundInput:
         """The model, with its answers to more sets."""
@@ -184,12 +208,15 @@ class BoundInput(VerifiedForm):
             return self.sampled(design, options, budget.states)
         if not self.is_function and budget.sets and repeats_states(design, budget.sets):
             return self.sampled(design, options, budget.sets, repeats=True)
-        budget.check(design.size)
+        is_completed = self.is_completed(design.size, options)
+        budget.check(design.size, is_completed=is_completed)
+        if is_completed:
+            first = self.first_sets(design)
+            return self.sampled(design, options, budget.fresh(first), budget.even(design), before=first)
         spent = budget.split(design.size)
         if spent is None:
             return self.sampled(design, options, budget.sets)
-        # the empty set is a part of what contributions cost
-        beside = np.zeros((1, design.size)) if self.is_function else None
+        beside = self._beside(design.size, alone=spent.alone) if self.is_function else None
         return self.sampled(design, options, spent.sets, budget.drawn(design, spent), beside=beside)
 
     def sampled(
@@ -201,10 +228,12 @@ class BoundInput(VerifiedForm):
         *,
         repeats: bool = False,
         beside: Floats | None = None,
+        before: Floats | None = None,
     ) -> SampledExpectation:
         """Ask about n = ``calls`` sets, ``drawn`` from another law, or about all, and ``repeats`` them.
 
-        Sets ``beside`` these are asked about whatever is drawn.
+        Sets ``beside`` these are asked about whatever is drawn. Sets ``before`` these are asked about first,
+        and a process estimates the answers to all others.
         """
         controls: dict[str, Control] = {
             "none": no_control,
@@ -229,7 +258,17 @@ class BoundInput(VerifiedForm):
             sampling = replace(sampling, repetitions=sampling.max_calls)
         if repeats:
             return RepeatedExpectation(self.ask, sampling)
+        if before is not None:
+            assert isinstance(drawn, ExchangeableDesign)  # noqa: S101 - it is passed with such sets
+            return CompletedExpectation(self.ask, sampling, drawn, before)
         return SampledExpectation(self.ask, sampling, drawn, beside)
+
+    @staticmethod
+    def _beside(d: int, *, alone: bool) -> Floats:
+        """None, single features and all others, (m, d): sets that contributions need."""
+        ends = np.zeros((1, d))
+        # of many features these hardly count among all sets
+        return np.vstack([ends, np.eye(d), 1.0 - np.eye(d)]) if alone and d <= _MOST_BESIDE else ends
 
     @property
     def why_sampled(self) -> str:

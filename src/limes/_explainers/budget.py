@@ -23,6 +23,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
 
+import numpy as np
+
+from limes._arrays import Floats
 from limes._explainers.options import SamplingOptions, unasked_calls
 from limes._sampling.sampled import FEWEST, Sampling, least_calls
 from limes._shapley.coalitions import SubsetCalls, coalitions
@@ -96,16 +99,32 @@ class InputBudget:
         """Sets that may be enumerated; the answer to the whole input is one of them."""
         return self._answers + 1 + self.answered if self.most >= self.checks else 1
 
-    def check(self, d: int) -> None:
+    def fresh(self, first: Floats) -> int:
+        """Sets that may be drawn beside the ``first`` ones (m, d), where none is asked again."""
+        # of these the one that hides nothing, and some others, are answered
+        needed = len(np.unique(first, axis=0)) - self.answered - 1
+        return max(0, self._answers - needed)
+
+    def even(self, design: ExchangeableDesign) -> ExchangeableDesign:
+        """The law of sets of few features."""
+        others = coalitions(design.size, alone=False)
+        return ExchangeableDesign.between([design, others]) if self.has_account else design
+
+    def check(self, d: int, *, is_completed: bool) -> None:
+        """InputError where sets are too few; ``is_completed`` if a process estimates the others."""
         if self.sets < FEWEST:
+            least = SubsetCalls.least(is_function=self.is_function)
+            sets = least if self.has_account and not is_completed else FEWEST
             raise InputError(
                 f"max_calls={self.most} is too few to estimate {d} coefficients; use at least "
-                f"{self._least(d, FEWEST + 2)}"
+                f"{self._least(d, sets)}"
             )
 
     def _least(self, d: int, sets: int) -> int:
         """Fewest calls that leave n for ``sets``, or are enough for all."""
         every = (1 << min(d, LARGEST_ENUMERATION)) - 1 - self.answered
+        if sets >= _UNWITNESSED:
+            sets += 2  # for one that is asked about again
         return self.checks + (min(sets, every) if self.is_function else sets) * self.items
 
     def split(self, d: int) -> SubsetCalls | None:
@@ -123,7 +142,7 @@ class InputBudget:
         spent = self._split(rest, d, shared=False)
         if spent is None:
             alone = self.most + (least - rest) * self.items
-            shared = self._least(d, least + 2)
+            shared = self._least(d, least)
             advice = f"use at least {shared if self.has_account else alone}"
             if not self.has_account:
                 advice += f", or {shared} with contributions='auto', by which they share the calls"

@@ -36,17 +36,15 @@ import numpy as np
 
 from limes._arrays import Floats, Ints, Objects, are_probabilities, r_squared
 from limes._expectations.moments import REFUSED
+from limes._explainers.few_units import CompletedGame, have_few_sets, leading_sets
 from limes._explainers.set_controls import Pair, model_beside, pairs_of_states
 from limes._explainers.set_controls import ridge as _ridge
 from limes._explainers.set_estimates import (
     LEAST_SETS,
     SETS_A_UNIT,
-    CompletedGame,
     EstimateOfSets,
     SetsOfUnits,
     drawn_sets,
-    have_few_sets,
-    leading_sets,
 )
 from limes._explanation.attribution import Contributions
 from limes._explanation.parts import TOGETHER
@@ -79,7 +77,7 @@ _ROUNDED = 1e-14
 # Features of which every subset is asked about, where the budget allows
 _ENUMERATED = 12
 # Tables of answers that may be, from which R² follows where most are answered; pairs that are reported
-_TABLES, _REPORTED = 200, 5
+_REPORTED = 5
 
 
 class Partition(Protocol):
@@ -565,6 +563,11 @@ def _completed(ask: Predict, units: Partition, calls: int, rng: np.random.Genera
     game = CompletedGame.of(d, answered, f - f[0])
     values, errors = game.estimates(of_units)
     inside, law = _shapley_law(z)
+
+    def fidelity_of(tables: Floats) -> Floats:
+        surrogates = tables[0] + z @ (of_units @ tables)
+        return _fidelity(tables[inside], surrogates[inside], law)[0][None]
+
     pairs, fidelities = [], []
     for k, (sizes, size_errors) in enumerate(
         zip(*(its.T for its in game.estimates(4.0 * (x[:, i] * x[:, j]).T / len(z))), strict=True)
@@ -573,18 +576,16 @@ def _completed(ask: Predict, units: Partition, calls: int, rng: np.random.Genera
             p for p in np.argsort(-np.abs(sizes)).tolist() if abs(sizes[p]) > CONFIDENCE * size_errors[p]
         ]
         pairs.append(tuple((int(i[p]), int(j[p]), float(sizes[p])) for p in clear[:_REPORTED]))
-        tables = f[0, k] + game.tables(k, _TABLES, rng)
-        surrogates = tables[0] + z @ (of_units @ tables)
-        fidelities.append(_fidelity(tables[inside], surrogates[inside], law)[0])
-    fidelity, differ = np.stack(fidelities, axis=1), np.isfinite(errors).any(axis=0)
+        fidelities.append(game.ratios(fidelity_of, k, rng))
+    fidelity, fidelity_errors = np.concatenate(fidelities, axis=1)
     return LevelAccount(
         units,
         f[0],
         values,
         errors,
         *game.estimates(of_groups),
-        fidelity.mean(axis=0),
-        np.where(differ, fidelity.std(axis=0), np.inf),
+        fidelity,
+        fidelity_errors,
         is_exact=False,
         pairs=tuple(pairs),
     )

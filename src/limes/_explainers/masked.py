@@ -489,7 +489,7 @@ class MaskedExplainer(Described, ABC, Generic[Item]):
             model = model.verified(design)
         if model.exact is not None or model.words is not None:
             return names, design, model
-        model = replace(model, checks=model.checks + binding.rows + CHECK_CALLS)
+        model = replace(model, checks=model.checks + binding.rows)
         repetition = partial(self._repetition.get, None)
         return names, design, model.repeated(design, self._options, repetition)
 

@@ -25,33 +25,21 @@ is estimated among units of like size, and its own error is added: intervals cov
 by the answers, not for one that is known to be large. What all γ together miss f(all) - f(none) by, M, is
 shared by the units, exactly where no ρ is shrunk, since all ρ add up to 0. Of one that is, M²/d is the
 variance of what it may lack beside, as far as ρ_j leaves that open: (1 - λ_j)² / (d / M² + 1 / σ_j²).
-
-*Few units* have few sets: no set is drawn twice, and what is not asked about is estimated. Contributions are
-sums φ = W f over all 2^d sets, for whose answers there is a Gaussian process: of unknown mean and size, with
-
-    Cov(f_z, f_z') ∝ (1 - ν) (Π_j (1 + ρ x_j x'_j) - 1) / ((1 + ρ)^d - 1) + ν 1[z = z'],    x_j = 2 z_j - 1,
-
-under which products of m units have a variance ∝ ρ^m, and each set has something by itself: ν = 1 says
-nothing of sets that were not asked about. W f is then a t variable given ρ and ν, which are averaged over a
-grid by their likelihood. φ consists of what odd numbers of units do together, in which a set and its
-complement differ by a sign: both are asked about, those of the largest weights first.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from limes._arrays import Floats, Ints
+from limes._arrays import Floats
 from limes._explainers.set_controls import FittedModel, Pair, set_control
 from limes._sampling.least_squares import student_factors
 from limes._sampling.sampled import USUAL
 from limes._shapley.coalitions import account_from, ends_of, with_noise
 from limes._shapley.exact import RowContributions
-from limes.designs._exchangeable import Coalitions, ExchangeableDesign
 from limes.models._calling.caller import Calls
 from limes.models._calling.counts import AnswerCount
 
@@ -72,14 +60,6 @@ LEAST_SETS = 2
 _ALIKE, _FEWEST_SHRUNK, _LEADING = 5, 8, 8
 # Sets a feature with which least squares are as accurate, and those by a process, which knows networks
 _SQUARES, _WITH_PROCESS = 8, 4
-
-# Units that have few sets; more of them, and the answers a unit from which these have too. Values of ρ, ν,
-# whose probability beforehand is ∝ ν to a power, and of ν = 1 as large as that of all others together: few
-# answers may look smooth by chance
-_FEW_UNITS, _MOST_COMPLETED, _CALLS_A_UNIT = 6, 8, 3
-_SMOOTH, _ALONE, _LEANING = (0.02, 0.1, 0.25, 0.5), (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.3), 0.3
-# Squares that are rounding
-_NOTHING = 1e-14
 
 # Fields of an estimate whose last axis is that of outputs
 _OF_OUTPUTS = ("values", "rest", "variance", "share", "missed", "unlike")
@@ -235,11 +215,6 @@ class FewSets:
         d, shown = self.z.shape[1], self.z.sum(axis=1)
         with self.tally.counting():
             none, whole = ends_of(self.calls.one_pass(self.calls), self.prediction, d, self.times)
-        if self._has_few_sets:
-            values, errors = self._completed(none[0], whole[0])
-            unknown, nothing = np.full(values.shape, np.nan), np.zeros(none.shape[1])
-            calls = self.tally.rows
-            return account_from(self.prediction, values, errors, unknown, unknown, nothing, calls=calls)
         some = (shown > 0) & (shown < d)  # all others say nothing of single features
         hidden = (d - shown[some]).astype(np.int64)
         weights = d * self.law[1:d].sum() / (hidden * (d - hidden) * self.law[hidden])
@@ -252,27 +227,11 @@ class FewSets:
         calls = self.tally.rows
         return account_from(self.prediction, its.values, errors, unknown, unknown, of_base, calls=calls)
 
-    @property
-    def _has_few_sets(self) -> bool:
-        # random answers to a set differ
-        return have_few_sets(self.z.shape[1], len(self.z)) and not self.times[1]
-
-    def _completed(self, none: Floats, whole: Floats) -> tuple[Floats, Floats]:
-        """Contributions and their errors, (d, k), from answers to no feature and to all, (k,)."""
-        d = self.z.shape[1]
-        z = np.concatenate([self.z, np.zeros((1, d)), np.ones((1, d))])
-        f = np.concatenate([self.answers.reshape(len(self.z), -1), none[None], whole[None]])
-        answered, first = np.unique((z @ (1 << np.arange(d))).astype(np.int64), return_index=True)
-        states = ExchangeableDesign(Coalitions.of(d)).states(1 << d)
-        assert states is not None  # noqa: S101 - there are few
-        return CompletedGame.of(d, answered, f[first] - none).estimates(states[2])
-
     def is_best(self, *, has_process: bool) -> bool:
         """Whether sets show a variance, and are too few for least squares, or for these by a process."""
         shown, d = self.z.sum(axis=1), self.z.shape[1]
         enough = max(USUAL, (_WITH_PROCESS if has_process else _SQUARES) * d)
-        is_few = self._has_few_sets or len(self.z) < enough
-        return d > 1 and is_few and int(((shown > 0) & (shown < d)).sum()) >= LEAST_SETS
+        return d > 1 and len(self.z) < enough and int(((shown > 0) & (shown < d)).sum()) >= LEAST_SETS
 
 
 def _mean_and_variance(influence: Floats, rest: Floats) -> tuple[Floats, Floats]:
@@ -348,108 +307,3 @@ def _errors(values: Floats, parts: Floats | None, influence: Floats, rest: Float
         start, size = stop, 2 * size
     # both may have the same sign, as g and ρ come from the same sets
     return np.asarray(noise + unseen)
-
-
-# -- few units -----------------------------------------------------------------------------------------------
-
-
-def have_few_sets(d: int, calls: int) -> bool:
-    """Whether d units have so few sets that answers to the others are estimated."""
-    return d <= (_MOST_COMPLETED if calls >= _CALLS_A_UNIT * d else _FEW_UNITS)
-
-
-def leading_sets(weights: Floats, count: int, rng: np.random.Generator) -> Ints:
-    """The numbers of the empty set, of all, and of ``count`` others of the 2^d sets, (2 + n,).
-
-    Set i shows the units of the binary digits of i. ``weights`` (m, 2^d) are those of the answers in sums.
-    """
-    last = weights.shape[1] - 1
-    squares = (weights**2).sum(axis=0)
-    pairs = np.arange(1, (last + 1) // 2)
-    sizes = squares[pairs] + squares[last - pairs]
-    # of sizes that are the same but for rounding any may be first
-    sizes = np.round(sizes / max(float(sizes.max(initial=0.0)), _TINY), 9)
-    pairs = pairs[np.lexsort((rng.random(pairs.size), -sizes))]
-    pairs = np.where(rng.random(pairs.size) < 0.5, pairs, last - pairs)
-    both = np.stack([pairs, last - pairs], axis=1).ravel()
-    return np.concatenate([[0, last], both[:count]])
-
-
-@dataclass(frozen=True, eq=False)
-class CompletedGame:
-    """A game of few units with k outputs: sets that were ``answered``, and a process of the others.
-
-    Of each pair ρ, ν: its probability, the process's means, and roots of its covariances by their ``scale``.
-    """
-
-    answered: Ints  # (n,)
-    others: Ints  # (u,)
-    f: Floats  # (n, k)
-    likely: Floats  # (r, k)
-    means: Floats  # (r, u, k)
-    roots: Floats  # (r, u, u)
-    scale: Floats  # (r, k)
-
-    @classmethod
-    def of(cls, d: int, answered: Ints, f: Floats) -> CompletedGame:
-        others = np.setdiff1d(np.arange(1 << d), answered)
-        n, level, size = len(f), f.mean(axis=0), np.maximum(np.ptp(f, axis=0), _TINY)
-        y = (f - level) / size
-        logs, means, roots, scale = [], [], [], []
-        for prior, covariance in _covariances(d):
-            crossing = covariance[np.ix_(others, answered)]
-            among = covariance[np.ix_(answered, answered)]
-            # columns: of a constant, of the others, and of the answers
-            solved = np.linalg.solve(among, np.column_stack([np.ones(n), crossing.T, y]))
-            one, of_others, of_answers = np.split(solved, [1, 1 + others.size], axis=1)
-            total, unsure = one.sum(), 1.0 - crossing @ one
-            mean = of_answers.sum(axis=0) / total
-            rest = of_answers - one * mean
-            squares = np.maximum((y * rest).sum(axis=0), _NOTHING)
-            beside = covariance[np.ix_(others, others)] - crossing @ of_others + unsure @ unsure.T / total
-            sizes, axes = np.linalg.eigh(beside)
-            roots.append(axes * np.sqrt(np.maximum(sizes, 0.0)))
-            means.append(level + size * (mean + crossing @ rest))
-            # one number less for ρ and ν
-            scale.append(size * np.sqrt(squares / max(n - 2, 1)))
-            determinant = np.linalg.slogdet(among)[1] + np.log(total)
-            logs.append(np.log(prior) - (determinant + (n - 1) * np.log(squares)) / 2.0)
-        likely = np.exp(np.stack(logs) - np.max(logs, axis=0))
-        likely /= likely.sum(axis=0)
-        return cls(answered, others, f, likely, np.stack(means), np.stack(roots), np.stack(scale))
-
-    @property
-    def _factor(self) -> float:
-        return float(student_factors(np.array(max(len(self.f) - 2.0, 1.0))))
-
-    def estimates(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Sums (m, k) of all answers by weights (m, 2^d), and errors: inf where all answers are the same."""
-        its = weights[:, self.others]
-        each = its @ self.means  # (r, m, k)
-        values = np.einsum("rk,rmk->mk", self.likely, each)
-        within = ((its @ self.roots) ** 2).sum(axis=2)[..., None] * (self._factor * self.scale[:, None]) ** 2
-        errors = np.sqrt(np.einsum("rk,rmk->mk", self.likely, within + (each - values) ** 2))
-        differ = np.ptp(self.f, axis=0) > 0.0
-        return weights[:, self.answered] @ self.f + values, np.where(differ, errors, np.inf)
-
-    def tables(self, output: int, count: int, rng: np.random.Generator) -> Floats:
-        """Answers to all sets as they may be, (2^d, count)."""
-        model = rng.choice(len(self.likely), size=count, p=self.likely[:, output])
-        normal = rng.standard_normal((count, self.others.size, 1))
-        moved = self._factor * self.scale[model, output, None] * (self.roots[model] @ normal)[..., 0]
-        tables = np.empty((self.answered.size + self.others.size, count))
-        tables[self.answered] = self.f[:, output, None]
-        tables[self.others] = (self.means[model, :, output] + moved).T
-        return tables
-
-
-@cache
-def _covariances(d: int) -> list[tuple[float, Floats]]:
-    """Prior probabilities, and covariances of answers to all sets of d units, for each ρ and ν."""
-    z = (np.arange(1 << d)[:, None] >> np.arange(d) & 1) * 2.0 - 1.0
-    alike, single = (d + z @ z.T) / 2.0, np.eye(1 << d)
-    grid = []
-    for rho in _SMOOTH:
-        smooth = ((1.0 + rho) ** alike * (1.0 - rho) ** (d - alike) - 1.0) / ((1.0 + rho) ** d - 1.0)
-        grid += [(nu**_LEANING, (1.0 - nu) * smooth + nu * single) for nu in _ALONE]
-    return [*grid, (sum(prior for prior, _ in grid), single)]

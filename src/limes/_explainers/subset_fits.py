@@ -18,7 +18,7 @@ contribution of 0.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -26,6 +26,7 @@ import numpy as np
 from limes._arrays import Bools, Floats, power_of_two, r_squared, streams
 from limes._diagnostics.finding import enumerate_names
 from limes._expectations.moments import REFUSED, ExactMoments
+from limes._explainers.few_units import CompletedExpectation, CompletedGame, completed_account
 from limes._explainers.set_estimates import FewSets
 from limes._explanation.fit import RowEffects, WithinGroup
 from limes._fidelity.variance import link_variance
@@ -53,6 +54,8 @@ _STATES, _ROWS, _SEQUENCES, _NUMBERS = 4096, 4096, 4, 4_000_000
 _CELLS = ("removed", "kept")
 # What a feature has that the fit leaves out
 _ABSENT = {"values": np.nan, "standard_errors": np.inf, "shares": 0.0, "share_errors": 0.0}
+# Expectations that contributions ask nothing beyond
+_ASK_NO_MORE = RepeatedExpectation | CompletedExpectation
 # Features that a warning names
 _MOST_NAMED = 5
 
@@ -168,16 +171,25 @@ class SubsetFits:
             return []
         coef, (rows, exact) = self._design.solve(self._gamma), self._rows()
         rest = rows.residuals(self._mean, self._design.inclusion, coef)[:, output]
+        error_of = None if self._game is None else partial(self._error_in_game, rows, output)
         explained = self._explained(coef)[output]
         unexplained, error = rows.mean(rest[:, None] ** 2)
         total = Total((explained + unexplained) or np.ones(1), 0.0 * error if exact else error)
         masses = self._masses_of_two
         pairs = [
             pair.of_output(0, self._unit[output])
-            for pair in largest_pairs(rows, rest, masses, top, columns, total, exact=exact)
+            for pair in largest_pairs(rows, rest, masses, top, columns, total, exact=exact, error_of=error_of)
         ]
         places = self._places.tolist()
         return [pair._replace(columns=(places[pair.columns[0]], places[pair.columns[1]])) for pair in pairs]
+
+    def _error_in_game(self, rows: WeightedRows, output: int, weights: Floats) -> Floats:
+        """Error (1,), in units, of the sum by ``weights`` (m,) of what coefficients leave of answers."""
+        assert self._game is not None  # noqa: S101 - it is asked where there is one
+        regressors = np.vstack([np.ones(rows.weights.size), rows.h])
+        weighted = regressors * rows.weights
+        of_answers = weights - (regressors @ weights) @ np.linalg.pinv(weighted @ regressors.T) @ weighted
+        return np.asarray(self._game.estimates(of_answers[None])[1][:, output] / self._unit[output])
 
     @property
     def _masses_of_two(self) -> Floats:
@@ -215,7 +227,7 @@ class SubsetFits:
     def _check_current(self) -> None:
         """Ask about a few sets again, and raise an InputError if the model was fitted again."""
         sampled = self._fitted.sampled
-        if self._spread is None or sampled is None or isinstance(self._sampled, RepeatedExpectation | None):
+        if self._spread is None or sampled is None or isinstance(self._sampled, _ASK_NO_MORE | None):
             return
         design, answers = self._design, sampled.answers[0][: self._witnesses]
         sets = self._sampled.redraw(design, design.at_instance, len(answers))[0][: len(answers)]
@@ -255,7 +267,17 @@ class SubsetFits:
         if sampled is not None and isinstance(self._sampled, RepeatedExpectation):
             answers = sampled.answers[0].reshape(-1, 1 << d, self._prediction.size)
             return self._of_all(account_of_states(answers, self._prediction, d))
+        if self._game is not None:
+            return self._of_all(completed_account(self._game, self._prediction, d))
         return self._of_all(self._account_by_calls.compute())
+
+    @cached_property
+    def _game(self) -> CompletedGame | None:
+        """The answers to some sets, and what they say of the others, of few features."""
+        sampled, its = self._fitted.sampled, self._sampled
+        if sampled is None or not isinstance(its, CompletedExpectation):
+            return None
+        return its.game(self._design, self._design.at_instance, sampled.answers[0])
 
     @cached_property
     def _account_by_calls(self) -> SampledAccount | FewSets:
@@ -303,19 +325,26 @@ class SubsetFits:
 
     def _r_squared(self, coef: Floats) -> tuple[Floats, Floats]:
         """R² of coefficients (d, k), in units, and its standard errors."""
-        explained, variance = self._explained(coef), self._variance
+        explained, variance, its = self._explained(coef), self._variance, self._fitted
+        if self._game is not None:
+            assert its.sampled is not None  # noqa: S101 - its answers are those of the game
+            variance = its.moments.variance[0].reshape(-1) / self._unit**2
+            r2, _ = r_squared(explained, variance, np.ones(self._unit.size))
+            return r2, its.sampled.fidelity_errors[0].reshape(-1)
         if not np.isnan(variance).any():
             rest, error = np.maximum(variance - explained, 0.0), np.zeros(self._unit.size)
         else:
             rows, exact = self._rows()
             more = np.zeros(self._unit.size)
             if (beside := self._beside) is not None:
+                beside = beside.unlike(rows.h.T, rows.f)
                 # by the answers with another at these sets, and what these have instead
                 f, level = beside.replaced(rows.h.T, rows.f)
                 rows = replace(rows, f=f)
                 at_sets = self._mean + (beside.x - self._design.inclusion) @ coef
                 more = beside.probability @ ((beside.f - at_sets) ** 2 - (level - at_sets) ** 2)
-            rest, error = rows.mean(rows.residuals(self._mean, self._design.inclusion, coef) ** 2)
+            residuals = rows.residuals(self._mean, self._design.inclusion, coef)
+            rest, error = rows.mean(residuals**2) if its.sampled is None else rows.mean_square(residuals)
             rest = np.maximum(rest + more, 0.0)
             # these squares have no error, and R² has that of the explained part
             moved = np.divide(np.abs(more), explained, out=np.zeros_like(rest), where=explained > 0)
@@ -353,7 +382,11 @@ class SubsetFits:
     def _rows(self) -> tuple[WeightedRows, bool]:
         """Sets with their weights, and whether they are all there are."""
         sampled, groups, exact = self._fitted.sampled, None, False
-        if sampled is not None:
+        if self._game is not None:
+            states = self._design.states(1 << self._design.size)
+            assert states is not None  # noqa: S101 - there are few
+            (z, weights, _), answers = states, self._game.expected()
+        elif sampled is not None:
             # those that the model was asked about
             assert self._sampled is not None  # noqa: S101 - the model was sampled
             answers, instance = sampled.answers[0], self._design.at_instance
@@ -379,6 +412,13 @@ class SubsetFits:
         rows, _ = self._rows()
         mean = rows.weights @ rows.f
         values, errors = np.zeros((2, self._design.size, 2, self._unit.size))
+        if self._game is not None:
+            z, weights = rows.h, rows.weights
+            inside = np.stack([1.0 - z, z], axis=1) * weights
+            of_cells = inside / inside.sum(axis=2, keepdims=True) - weights
+            values, errors = self._game.estimates(of_cells.reshape(-1, weights.size))
+            shape = self._design.size, 2, self._unit.size
+            return values.reshape(shape) / self._unit, errors.reshape(shape) / self._unit
         for j, z in enumerate(rows.h):
             for cell in (0, 1):
                 weights = rows.weights * (z == cell)

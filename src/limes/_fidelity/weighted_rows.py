@@ -127,6 +127,15 @@ class WeightedRows:
         influence *= self.weights[:, None]
         return mean, self.error(influence)
 
+    def mean_square(self, residuals: Floats) -> tuple[Floats, Floats]:
+        """Mean squares of what a fit leaves of answers, (m, k), and errors, (k,) each, as of coefficients.
+
+        They count rows that a sample of few may have missed, which the fit does not explain.
+        """
+        mean, error = self.mean(residuals**2)
+        unseen = AnswerStatistics.from_rows(self.f).unseen_squares(self.weights, residuals**2)
+        return mean, np.sqrt(error**2 + unseen)
+
     def few_decide(self, squares: Floats, heavy: Bools | bool = False) -> Bools:
         """Whether few rows decide the means of squares (m, k), whose tails are ``heavy`` or not, (k,)."""
         parts = self.weights[:, None] * squares
@@ -656,23 +665,36 @@ def largest_pairs(
     total: Total,
     *,
     exact: bool,
+    error_of: Callable[[Floats], Floats] | None = None,
 ) -> Sequence[PairEffect]:
     """The ``top`` pairs of words or superpixels that explain most of one output, largest first.
 
     ``rest`` (m,) are the residuals of least squares on rows of w, ``masses`` (2, 2) is the law of two
     features, ``total`` Var_w f, and ``exact`` states whether the rows are all states of the design.
+    ``error_of`` is that of a sum of residuals by weights (m,), (1,), where rows do not tell it.
     """
+    if exact:
+        error_of = _no_error
     every = (rows.h * (rows.weights * rest)) @ rows.h.T
     first, second = np.array(list(combinations(features, 2))).T
     order = np.argsort(-np.abs(every[first, second]), kind="stable")[: 4 * top]
     pairs = [
-        _switch_pair(rows, rest, masses, (int(first[o]), int(second[o])), total, exact=exact) for o in order
+        _switch_pair(rows, rest, masses, (int(first[o]), int(second[o])), total, error_of) for o in order
     ]
     return sorted(pairs, key=lambda pair: -pair.share[0])[:top]
 
 
+def _no_error(weights: Floats) -> Floats:  # noqa: ARG001 - of any
+    return np.zeros(1)
+
+
 def _switch_pair(
-    rows: WeightedRows, rest: Floats, masses: Floats, columns: tuple[int, int], total: Total, *, exact: bool
+    rows: WeightedRows,
+    rest: Floats,
+    masses: Floats,
+    columns: tuple[int, int],
+    total: Total,
+    error_of: Callable[[Floats], Floats] | None,
 ) -> PairEffect:
     one, other = (rows.h[j] for j in columns)
     both, alpha = masses[1, 1], masses[1].sum()
@@ -680,9 +702,10 @@ def _switch_pair(
     variance, covariance = alpha * (1.0 - alpha), both - alpha**2
     slope = both * (1.0 - alpha) / (variance + covariance) if variance + covariance > 0 else 0.0
     beside = one * other - both - slope * (one + other - 2.0 * alpha)
-    influence = (rows.weights * rest * beside)[:, None]
+    weights = rows.weights * beside
+    influence = (weights * rest)[:, None]
     size = influence.sum(axis=0)
-    error = np.zeros(1) if exact else rows.error(influence)
+    error = rows.error(influence) if error_of is None else error_of(weights)
     inverse = np.divide(1.0, masses, out=np.zeros((2, 2)), where=masses > 0)
     factor = inverse.sum()
     squares = np.sqrt((2.0 * size * error) ** 2 + 2.0 * error**4) * factor

@@ -536,6 +536,21 @@ class AnswerStatistics:
                     least += rare_variances(typical, numbers, size)
         return np.asarray(total.max(axis=0))
 
+    def unseen_squares(self, weights: Floats, squares: Floats) -> Floats:
+        """Variance (k,) that unseen rows add to the mean, by weights (n,), of squares (n, k) of residuals."""
+        moved = weights[:, None] * (squares - weights @ squares)
+        few = UNSEEN * (moved**2).sum(axis=0) * _effective_share(moved)
+        typical, unexplained = np.array([np.mean(weights**2)]), (squares > self.negligible**2).sum(axis=0)
+        of_rest = rare_variances(typical, unexplained[None], self.std**2)
+        of_answers = rare_variances(typical, self.n_unlike[None], self.reach**2)
+        return np.asarray(np.maximum(few, np.maximum(of_rest, of_answers)[0]))
+
+
+def _effective_share(moved: Floats) -> Floats:
+    """One over the effective number of rows that move a sum by numbers (n, k), (k,)."""
+    total, fourth = (moved**2).sum(axis=0), (moved**4).sum(axis=0)
+    return np.asarray(np.divide(fourth, total**2, out=np.zeros_like(total), where=total**2 > 0))
+
 
 def variance_is_known(number: Floats, heavy: Bools) -> Bools:
     """Whether a variance is known that rests on an effective ``number`` of squares, (..., k).
@@ -571,7 +586,7 @@ def _tail_shape(values: Floats) -> float:
     return float(np.log1p(-rate * excess).mean())
 
 
-def rare_variances(typical: Floats, n_rare: Floats, size: Floats) -> Floats:
+def rare_variances(typical: Floats, n_rare: Floats | Ints, size: Floats) -> Floats:
     """Variances (..., m, k) that unseen events of a ``size`` (..., k) add to m sums over one side's rows.
 
     ``typical`` (..., m) is the mean square influence of these rows, of which ``n_rare`` (..., m, k) differ.
@@ -684,6 +699,12 @@ def least_squares(
     if sample.are_draws:
         noise += features.variance[:, None] * simulated[1:] ** 2
         fidelity, shares = r_squared_errors(total, each, gamma, variance, simulated[1:], noise)
+        weights = np.full(len(f), 1.0 / len(f)) if sample.weights is None else sample.weights
+        unseen = sample.statistics.unseen_squares(weights, squares)
+        # R² is 1 less a mean square over Var_w f, of which it is a part
+        share = np.divide(mean_square, variance, out=np.ones_like(variance), where=variance > 0)
+        moved = np.divide(np.sqrt(unseen), variance, out=np.zeros_like(variance), where=variance > 0)
+        fidelity = np.hypot(fidelity, (1.0 - np.minimum(share, 1.0)) * moved)
         # answers that are all the same show nothing of the fit
         fidelity = np.where((variance == 0) & (features.variance > 0).any(), np.inf, fidelity)
         square = (f - mean) ** 2 * (1.0 if sample.weights is None else sample.weights[:, None])

@@ -11,7 +11,8 @@ how the sequences differ (``least_squares.py``). Designs with few states are enu
 exact for any model.
 
 *A state beside the draws*, z° with a probability p, is asked about by itself: the empty set, whose answer
-contributions need, and which a sample may miss, however much it differs. With δ = f(z°) - c,
+contributions need, and which a sample may miss, however much it differs; so are single features, and all
+others, where contributions ask about them and an answer is far from those to draws. With δ = f(z°) - c,
 
     f = f' + δ 1[z = z°],    β = β(f') + δ Σ⁻¹ Cov_w(h, 1[z = z°]),
     Var_w f = Var_w f' + 2 δ p (c - E_w f') + δ² p (1 - p):
@@ -83,6 +84,8 @@ USUAL = 48
 _REPETITIONS, _FREEDOM = 4, 16
 # Rows by whose slopes an answer is guessed, and the share of their squares that is added to each
 _SLOPED, _SINGULAR = 1024, 1e-13
+# An answer is far outside of others by this share of their range
+_OUTSIDE = 0.5
 # Exceptions that end a call early but leave its answers valid
 CUT_SHORT = (ModelError, KeyboardInterrupt)
 # Largest number of calls cut short whose answers are stored: a service may fail several threads at once
@@ -228,6 +231,19 @@ class Beside(NamedTuple):
     @classmethod
     def of(cls, design: EnumeratedDesign, x: Floats, answers: Floats) -> Beside:
         return cls(x, answers.reshape(len(x), -1), *design.of_states(x))
+
+    def unlike(self, x: Floats, f: Floats) -> Beside:
+        """The empty set, and states whose answers lie far outside of f (n, k) at other draws x (n, d).
+
+        A control of all answers is the better one where these are like others.
+        """
+        others = ~np.any([(x == state).all(axis=1) for state in self.x], axis=0)
+        if not others.any():
+            return self
+        low, high = f[others].min(axis=0), f[others].max(axis=0)
+        outside = np.maximum(low - self.f, self.f - high) > _OUTSIDE * (high - low)
+        rows = outside.any(axis=1) | ~self.x.any(axis=1)
+        return Beside(self.x[rows], self.f[rows], self.probability[rows], self.coef[:, rows])
 
     def replaced(self, x: Floats, f: Floats) -> tuple[Floats, Floats]:
         """Answers f (n, k) to drawn states x (n, d) with c where they are one of these, and c (m, k)."""
@@ -582,7 +598,9 @@ def estimate(
     f = sample.f.reshape(len(sample.f), -1)
     check_squares(f if beside is None else np.concatenate([f, beside.f]))
     level = np.empty(0)
+    every = None if beside is None else beside.f
     if beside is not None:
+        beside = beside.unlike(sample.x, f)
         f, level = beside.replaced(sample.x, f)
     name, controls = _choose_control(design, sample, f, sampling)
     moments = [control.expectation(design) for control in controls]
@@ -627,7 +645,7 @@ def estimate(
         units=design.units[:, None],
         calls=calls,
         answers=sample.f,
-        beside=None if beside is None else beside.f,
+        beside=every,
     )
 
 

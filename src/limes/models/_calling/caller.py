@@ -426,9 +426,14 @@ def spread_of(answers: Floats, moved: Floats) -> float:
     return float(np.where(moved > rounding_of(answers), moved, 0.0).max())
 
 
-def repeated_answers(ask: Predict, inputs: Floats, retry: Retry | None = None) -> tuple[Floats, Floats]:
-    """Answers (4, ...) to four inputs, and the largest difference to the same in other batches, (...)."""
-    together = with_retries(ask, inputs, retry)
+def repeated_answers(
+    ask: Predict, inputs: Floats, retry: Retry | None = None, before: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """Answers (4, ...) to four inputs, and the largest difference to the same in other batches, (...).
+
+    Answers ``before`` were given together, if they were.
+    """
+    together = with_retries(ask, inputs, retry) if before is None else before
     again = np.empty_like(together)
     for part in _PARTS:
         again[part] = with_retries(ask, inputs[part], retry)
