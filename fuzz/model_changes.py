@@ -18,6 +18,8 @@ from fuzz.cuts import cuts_of
 from fuzz.options import Options
 
 Array = Any
+# Rounding of one model's answers in double precision, relative to the largest
+_ROUNDING = 1e-14
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,13 @@ class ModelChangeTrial(AccountTrial):
             return new.ask(table) - old.ask(table)
 
         def tolerance(of_new: float, of_old: float) -> float:
-            """In single precision each model's answers are rounded, however small their difference."""
+            """Each model's answers are rounded, however small their difference."""
             larger = max(of_new, of_old)
             most, least = np.abs([new.ask(sample), old.ask(sample)]).max(), np.abs(change(sample)).max()
-            return larger if larger == EXACT or not least else larger * max(1.0, float(most / least))
+            if not least:
+                return larger
+            cancels = max(1.0, float(most / least))
+            return max(larger, _ROUNDING * cancels) if larger == EXACT else larger * cancels
 
         return replace(
             new, ask=change, slope=tolerance(new.slope, old.slope), level=tolerance(new.level, old.level)

@@ -51,6 +51,18 @@ class Sharing(NamedTuple):
     values: Floats
     errors: Floats
 
+    def adding_up_to(self, total: Floats, error: Floats) -> Sharing:
+        """The same with the group's contribution (k,) as the sum, which has this standard error.
+
+        What is missing goes to parts by their variances; that of a part does not rise but by the total's.
+        """
+        weights = self.errors**2
+        endless = np.isinf(weights)
+        weights = np.where(endless.any(axis=0), endless, weights)
+        weights = weights / np.maximum(weights.sum(axis=0), np.finfo(np.float64).tiny)
+        values = self.values + weights * (total - self.values.sum(axis=0))
+        return Sharing(values, np.hypot(self.errors, weights * error))
+
 
 @dataclass(frozen=True, eq=False)
 class TupleLaws(IndicatorColumn):

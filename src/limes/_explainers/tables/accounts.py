@@ -149,6 +149,9 @@ class Accounts(ABC):
             raise InputError("this column is no group: within() shares what a group of groups= contributes")
         group = self.groups[column]
         shared = self._shared(row, column, group.tuples)
+        if shared.errors.any():  # of other draws than the contribution
+            its = self.contributions([row])
+            shared = shared.adding_up_to(its.values[0, column], its.errors[0, column])
         return WithinGroup(tuple(its.name for its in group.columns), *shared)
 
     @abstractmethod

@@ -488,8 +488,9 @@ class TableFits(Accounts):
         return IndependentDraws(self.x[row], ProductStarts(self.account().at(self.x[row])), self.account())
 
     def _shared(self, row: int, column: int, tuples: Tuples) -> Sharing:
+        # as contributions, which may be exact where coefficients are not
         family, x, form = self.account(), self.x[row], self.form
-        if form is not None and not self._is_sampled(row):
+        if form is not None:
             with suppress(*REFUSED):  # which is estimated
                 seed = form.seed
                 return exact_sharing(form.form, form.expectation, family, x, column, tuples, seed)
