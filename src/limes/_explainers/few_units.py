@@ -119,7 +119,7 @@ class CompletedGame:
         means, covariances, scale = [], [], []
         for i in np.flatnonzero(counts).tolist():
             covariance, among, one, mean, rest, squares = solved[i]
-            crossing, unsure = covariance[np.ix_(others, answered)], 1.0
+            crossing = covariance[np.ix_(others, answered)]
             unsure = 1.0 - crossing @ one
             inside = covariance[np.ix_(others, others)] - crossing @ np.linalg.solve(among, crossing.T)
             covariances.append(inside + unsure @ unsure.T / one.sum())
