@@ -41,20 +41,19 @@ def runs(case: Case, *, control: str, calls: int, seeds: int) -> Runs:
 def _of_table(
     case: Table, control: str, calls: int, seeds: int
 ) -> Iterator[tuple[Any, Any, tuple[str, ...]]]:
-    """Rows that hardly differ have the same coefficients and separate random streams."""
-    explainer = limes.TabularExplainer(
-        case.function,
-        case.background(),
-        control=control,
-        # beside the rows of the sample: checks, the prediction, and what a call asks once more
-        max_calls=(calls + 11) * 16 // 15,
-        contributions=False,
-        **case.options(),
-    )
-    numeric = [j for j in range(case.d) if j not in case.levels]
+    """Explain one row with the rows that each seed draws: rows of one explainer share these."""
+    background, row, options = case.background(), case.row(), case.options()
     for seed in range(seeds):
-        row = case.row()
-        row[numeric] += seed * 1e-9
+        explainer = limes.TabularExplainer(
+            case.function,
+            background,
+            control=control,
+            # beside the rows of the sample: checks, the prediction, and what a call asks once more
+            max_calls=(calls + 11) * 16 // 15,
+            contributions=False,
+            rng=seed,
+            **options,
+        )
         explanation = explainer(row, progress=False)
         yield (
             explanation.coefficients.values[0],
