@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestRegressor
 
 import limes
 import oracle
@@ -299,7 +300,7 @@ def test_sixty_columns(seed):
 
 
 def test_a_column_that_hardly_changes_has_the_controls_coefficient_without_an_error():
-    rare = categorical(np.repeat([0.0, 1.0], [98, 2]))
+    rare = categorical(np.repeat([0.0, 1.0], [198, 2]))
     common = binned(np.linspace(-1, 1, 100), np.array([-1.0, 0.0, 1.0]))
     row = np.array([0.0, 0.5])
     design = ProductFamily((rare, common), named_weights("bins", np.inf)).at(row)
@@ -568,3 +569,24 @@ def test_an_interrupt_after_the_last_answer_loses_no_answer():
 @contextmanager
 def silent(total, unit="rows"):
     yield lambda count: None
+
+
+@pytest.mark.parametrize("calls", [48, 64])
+def test_errors_from_few_calls_are_finite_and_cover(calls):
+    """Coefficients of six columns were all 0 ± inf below 100 calls."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 6))
+    forest = RandomForestRegressor(10, max_depth=5, random_state=0).fit(
+        X, X[:, 0] * X[:, 1] + np.sin(X[:, 2])
+    )
+    expected = limes.TabularExplainer(forest, X)(X[:1]).coefficients.values
+    inside, finite = [], []
+    for seed in range(repeats(60, 25)):
+        explainer = limes.TabularExplainer(
+            lambda x: forest.predict(x), X, max_calls=calls, rng=seed, contributions=False
+        )
+        its = explainer(X[:1], progress=False).coefficients
+        finite.append(np.isfinite(its.standard_errors))
+        inside.append(np.abs(its.values - expected) <= 1.96 * its.standard_errors)
+    assert np.mean(finite) >= 0.95
+    assert np.mean(inside) >= 0.93

@@ -32,7 +32,7 @@ def family(bandwidth=1.2):
     laws = [binned(x, np.quantile(x, [0, 0.25, 0.5, 0.75, 1])) for x in rng.normal(size=(D - 2, 300))]
     laws += [
         categorical(rng.choice([0.0, 1.0, 2.0], 300, p=[0.7, 0.2, 0.1])),
-        categorical(np.repeat([0.0, 1.0], [299, 1])),
+        categorical(np.repeat([0.0, 1.0], [1199, 1])),
     ]
     return ProductFamily(tuple(laws), named_weights("bins", bandwidth))
 
@@ -59,7 +59,7 @@ class PlainFit:
         w = design.family.weights.ratio ** (D - z.sum(axis=1)) / np.exp(design.log_weight)
         sizes = [(w[side].sum() ** 2 / (w[side] ** 2).sum()) if side.any() else 0.0 for side in sides(z)]
         self.support = np.minimum(*np.reshape(sizes, (2, D)))
-        self.used = (design.variance > 0) & (self.support >= 16)
+        self.used = (design.variance > 0) & (self.support >= 5)
         alpha, v = design.inclusion[self.used], design.variance[self.used]
         a = np.column_stack([np.ones(n), z[:, self.used] - alpha])
         place = np.arange(n) * len(controls) // n

@@ -56,8 +56,9 @@ FEW_ROWS = 4
 _LARGEST, _SMALLEST = 1e150, 1e-150
 # Number of columns from which on a pool fits each coefficient by itself (``pool_fit.py``)
 SEPARATE = 1024
-# A coefficient is fitted if its feature differs from its usual value in this many rows at least
-MIN_CHANGED_ROWS = 16
+# A coefficient is fitted if its feature differs from its usual value in this many rows at least: errors are
+# widened for variances that rest on so few
+MIN_CHANGED_ROWS = 5
 # Added to a count of clusters, so that the interval ±1.96 √(count + UNSEEN) covers its expectation
 UNSEEN = (3.0 / 1.96) ** 2
 # Factor on the pooled variance reduction of sequences: single coefficients may gain less than the average one
