@@ -309,23 +309,30 @@ class _Margin:
             for_mean, for_contrast = (
                 np.where(open_, _first_good(its, as_good), -1) for its in (level, largest)
             )
-            for tilt in sorted({*for_mean.tolist(), *for_contrast.tolist()} - {-1}):
-                chosen = np.flatnonzero((for_mean == tilt) | (for_contrast == tilt))
-                for rule, rows, patterns in self._rules(tilt, chosen, index):
-                    total, differences = rule.expect(patterns)
-                    value = np.abs(rule.sum.base + rule.sum.rest + total)
-                    mean, differs = for_mean[rows] == tilt, for_contrast[rows] == tilt
-                    base[rows[mean]], rest[rows[mean]] = rule.sum.base, rule.sum.rest + total[mean]
-                    contrast[rows[differs]] = differences[differs]
-                    largest_change = np.abs(differences[differs]).max(axis=1, initial=0.0)
-                    size[0, rows[mean]], size[1, rows[differs]] = value[mean], value[differs] + largest_change
-                    bound[0, rows[mean]] = rule.error * np.exp(level[rows[mean], tilt])
-                    bound[1, rows[differs]] = rule.error * np.exp(largest[rows[differs], tilt])
+            for tilt, rule, rows, patterns in self._chosen_rules(for_mean, for_contrast, index):
+                total, differences = rule.expect(patterns)
+                value = np.abs(rule.sum.base + rule.sum.rest + total)
+                mean, differs = for_mean[rows] == tilt, for_contrast[rows] == tilt
+                base[rows[mean]], rest[rows[mean]] = rule.sum.base, rule.sum.rest + total[mean]
+                contrast[rows[differs]] = differences[differs]
+                largest_change = np.abs(differences[differs]).max(axis=1, initial=0.0)
+                size[0, rows[mean]], size[1, rows[differs]] = value[mean], value[differs] + largest_change
+                bound[0, rows[mean]] = rule.error * np.exp(level[rows[mean], tilt])
+                bound[1, rows[differs]] = rule.error * np.exp(largest[rows[differs], tilt])
             open_ = np.any(~np.isfinite(size) | ~(bound <= self._allowed(size)), axis=0)
             if not open_.any():
                 break
         self._check(size.ravel(), bound.ravel())
         return _Values(base, rest, contrast)
+
+    def _chosen_rules(
+        self, for_mean: Ints, for_contrast: Ints, index: Ints
+    ) -> Iterator[tuple[int, _Nodes, Ints, Ints]]:
+        """Rules of each contour that rows use, for means or contrasts (n,), or for neither (-1)."""
+        for tilt in sorted({*for_mean.tolist(), *for_contrast.tolist()} - {-1}):
+            chosen = np.flatnonzero((for_mean == tilt) | (for_contrast == tilt))
+            for rule, rows, patterns in self._rules(tilt, chosen, index):
+                yield tilt, rule, rows, patterns
 
     def _rules(self, tilt: int, rows: Ints, index: Ints) -> Iterator[tuple[_Nodes, Ints, Ints]]:
         """Rules that the rows use on one contour; their rows, and the laws of their columns."""

@@ -29,7 +29,7 @@ import numpy as np
 from limes._arrays import Floats, Ints, fingerprint, is_constant, streams
 from limes._expectations.moments import Moments
 from limes._sampling.least_squares import LeastSquares, check_squares, count_unlike, student_factors
-from limes._sampling.sampled import Draw, SampledDesign, SampledExpectation, SampledRow, Sampling
+from limes._sampling.sampled import Draw, SampledDesign, SampledExpectation, Sampling
 from limes._shapley.coalitions import account_from
 from limes._shapley.exact import RowContributions
 from limes.designs._exchangeable import Coalitions, ExchangeableDesign
@@ -258,17 +258,12 @@ class CompletedExpectation(SampledExpectation):
                     break
         return moments
 
-    def _partial_moments(
-        self, design: SampledDesign, key: int, row: SampledRow, prediction: Floats | None
+    def _so_far(
+        self, design: SampledDesign, key: int, calls: Calls, prediction: Floats | None
     ) -> Moments | None:
         del prediction
-        if row.moments is not None:
-            return row.moments
-        looks = list(self._answered_sets(key, row.calls.one_pass(row.calls.recall)))
-        if not looks:
-            return None
-        moments = self._estimated(design, key, *looks[-1], len(row.calls))
-        return replace(moments, converged=np.array(False), cut_short=np.array(True))
+        looks = list(self._answered_sets(key, calls.one_pass(calls.recall)))
+        return self._estimated(design, key, *looks[-1], len(calls)) if looks else None
 
     def _answered_sets(
         self, key: int, predict: Callable[[Floats], Floats | None]

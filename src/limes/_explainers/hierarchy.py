@@ -76,7 +76,7 @@ _TINY = np.finfo(np.float64).tiny
 _ROUNDED = 1e-14
 # Features of which every subset is asked about, where the budget allows
 _ENUMERATED = 12
-# Tables of answers that may be, from which R² follows where most are answered; pairs that are reported
+# Pairs that are reported
 _REPORTED = 5
 
 

@@ -678,16 +678,13 @@ def _ignored(ignore: Any) -> Callable[[str], Any] | None:
     if ignore is None:
         return None
     if callable(ignore):
-        return partial(_called, ignore)
+        chosen: Callable[[str], Any] = ignore
+        return chosen
     words = None if isinstance(ignore, str) or not isinstance(ignore, Iterable) else list(ignore)
     if not words or not all(isinstance(word, str) for word in words):
         raise InputError(f"ignore={ignore!r} must be a list of words, or a callable word -> True or False")
     spellings = {word.casefold() for word in words}
     return partial(_is_spelt, spellings)
-
-
-def _called(ignore: Callable[[str], Any], piece: str) -> Any:
-    return ignore(piece)
 
 
 def _is_spelt(spellings: Container[str], piece: str) -> bool:

@@ -322,9 +322,13 @@ def error_of_mean(estimates: Floats) -> Floats:
 def rarity_factors(estimates: Floats) -> Floats:
     """Factors on errors of the mean of estimates (n, ...), larger where few of these carry the variance."""
     squares = (estimates - estimates.mean(axis=0)) ** 2
+    return np.asarray(np.sqrt(1.0 + UNSEEN * rarity(squares)))
+
+
+def rarity(squares: Floats) -> Floats:
+    """One over the effective number of the squares (n, ...) that make their sum, (...)."""
     total, fourth = squares.sum(axis=0), (squares**2).sum(axis=0)
-    rarity = np.divide(fourth, total**2, out=np.zeros_like(total), where=total**2 > 0)
-    return np.asarray(np.sqrt(1.0 + UNSEEN * rarity))
+    return np.asarray(np.divide(fourth, total**2, out=np.zeros_like(total), where=total**2 > 0))
 
 
 # -- sandwich variances --------------------------------------------------------------------------------------
@@ -539,18 +543,12 @@ class AnswerStatistics:
 
     def unseen_squares(self, weights: Floats, squares: Floats) -> Floats:
         """Variance (k,) that unseen rows add to the mean, by weights (n,), of squares (n, k) of residuals."""
-        moved = weights[:, None] * (squares - weights @ squares)
-        few = UNSEEN * (moved**2).sum(axis=0) * _effective_share(moved)
+        moved = (weights[:, None] * (squares - weights @ squares)) ** 2
+        few = UNSEEN * moved.sum(axis=0) * rarity(moved)
         typical, unexplained = np.array([np.mean(weights**2)]), (squares > self.negligible**2).sum(axis=0)
         of_rest = rare_variances(typical, unexplained[None], self.std**2)
         of_answers = rare_variances(typical, self.n_unlike[None], self.reach**2)
         return np.asarray(np.maximum(few, np.maximum(of_rest, of_answers)[0]))
-
-
-def _effective_share(moved: Floats) -> Floats:
-    """One over the effective number of rows that move a sum by numbers (n, k), (k,)."""
-    total, fourth = (moved**2).sum(axis=0), (moved**4).sum(axis=0)
-    return np.asarray(np.divide(fourth, total**2, out=np.zeros_like(total), where=total**2 > 0))
 
 
 def variance_is_known(number: Floats, heavy: Bools) -> Bools:

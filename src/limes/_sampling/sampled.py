@@ -475,14 +475,22 @@ class SampledExpectation:
         """Moments from the calls made so far for a row; None where they are too few."""
         if row.moments is not None:
             return row.moments
-        samples = list(self._samples(design, key, row.calls.one_pass(row.calls.recall)))
+        moments = self._so_far(design, key, row.calls, prediction)
+        if moments is None:
+            return None
+        return replace(moments, converged=np.array(False), cut_short=np.array(True))
+
+    def _so_far(
+        self, design: SampledDesign, key: int, calls: Calls, prediction: Floats | None
+    ) -> Moments | None:
+        """Moments from the largest sample all of whose answers are there."""
+        samples = list(self._samples(design, key, calls.one_pass(calls.recall)))
         if not samples:
             return None
         beside = None
-        if self.beside is not None and (answers := row.calls.recall(self.beside)) is not None:
+        if self.beside is not None and (answers := calls.recall(self.beside)) is not None:
             beside = Beside.of(cast(EnumeratedDesign, design), self.beside, answers)
-        moments = estimate(design, samples[-1], self._sampling, prediction, len(row.calls), beside)
-        return replace(moments, converged=np.array(False), cut_short=np.array(True))
+        return estimate(design, samples[-1], self._sampling, prediction, len(calls), beside)
 
     def _samples(
         self, design: SampledDesign, key: int, predict: Callable[[Floats], Floats | None]
@@ -743,11 +751,11 @@ class RepeatedExpectation(SampledExpectation):
             answers=answers.reshape(-1, *answers.shape[2:]),
         )
 
-    def _partial_moments(
-        self, design: SampledDesign, key: int, row: SampledRow, prediction: Floats | None
+    def _so_far(
+        self, design: SampledDesign, key: int, calls: Calls, prediction: Floats | None
     ) -> Moments | None:
-        del design, key, prediction
-        return row.moments
+        del design, key, calls, prediction
+        return None  # a part of the repetitions says nothing of their noise
 
     def answered(self, design: SampledDesign, row: Floats, count: int) -> tuple[Floats, Floats, None]:
         del row

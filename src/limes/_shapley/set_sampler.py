@@ -32,7 +32,12 @@ from typing import NamedTuple
 import numpy as np
 
 from limes._arrays import DIFFERENCE_ROUNDING, Bools, Floats, Ints, are_complements
-from limes._sampling.least_squares import ENOUGH_ANSWERS, UNSEEN, Tolerance, student_factors
+from limes._sampling.least_squares import (
+    ENOUGH_ANSWERS,
+    Tolerance,
+    rarity_factors,
+    student_factors,
+)
 from limes._shapley.exact import RowContributions
 from limes._shapley.game_controls import (
     BoostedGame,
@@ -686,11 +691,8 @@ def wide_error_of_mean(numbers: Floats) -> Floats:
     count = len(numbers)
     if count < 2:
         return np.full(numbers.shape[1], np.inf)
-    away = (numbers - numbers.mean(axis=0)) ** 2
-    total, fourth = away.sum(axis=0), (away**2).sum(axis=0)
-    rarity = np.divide(fourth, total**2, out=np.zeros_like(total), where=total**2 > 0)
-    variance = total / (count - 1) / count
-    return np.asarray(np.sqrt(variance * (1.0 + UNSEEN * rarity)) * student_factors(np.array(count - 1)))
+    errors = numbers.std(axis=0, ddof=1) / np.sqrt(count) * rarity_factors(numbers)
+    return np.asarray(errors * student_factors(np.array(count - 1)))
 
 
 def _sets(rng: np.random.Generator, count: int, m: int) -> Bools:

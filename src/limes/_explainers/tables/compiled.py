@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from limes._explanation import Explanation
     from limes._shapley.exact import RowContributions
 
+# Rows of the background whose largest and smallest answers have their tables made beforehand
+_LOOKED_AT = 1000
 # A cell as a number; None for all that the table's own encoding decides
 CellReader: TypeAlias = Callable[[Any], float | None]
 
@@ -127,7 +129,7 @@ class CompiledExplainer:
         self._blas = nullcontext if _is_compiled(expectation) else one_blas_thread
         if self._predict is not None:
             # tables that rows share are made now, and not by a request: those of unlike answers, too
-            x = model.table.ungrouped.matrix
+            x = model.table.ungrouped.matrix[:_LOOKED_AT]
             with in_this_thread(), model.table.lend(x) as encoded:
                 answers = self._predict(encoded).reshape(len(x), -1)[:, 0]
                 self._exact(x[[0, int(np.argmin(answers)), int(np.argmax(answers))]])
