@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from functools import lru_cache
+from functools import lru_cache, reduce
 from hashlib import blake2b
 from math import prod
 from numbers import Integral
@@ -114,12 +114,21 @@ def weighted_sum(features: Floats, values: Floats) -> Floats:
     return np.asarray((aligned(features, values) * values).sum(axis=features.ndim - 1))
 
 
+# Fewer numbers than these are added up one after the other by NumPy; rows from which on columns are added up
+_IN_TURN, _MANY_ROWS = 8, 512
+
+
 def times(x: Floats, coef: Floats) -> Floats:
     """Products x @ coef, (n, m) and (m, ...) -> (n, ...), the same to the last bit for any number of rows."""
     # each row is added up by itself and in one order; BLAS takes another for few rows, or for the last ones
-    rows = np.ascontiguousarray(x)
-    columns = [(rows * column).sum(axis=1) for column in coef.reshape(len(coef), prod(coef.shape[1:])).T]
-    return np.column_stack(columns).reshape(len(rows), *coef.shape[1:])
+    columns = coef.reshape(len(coef), prod(coef.shape[1:])).T
+    if 0 < x.shape[1] < _IN_TURN and len(x) >= _MANY_ROWS:
+        # to the same bits, and twice as fast as sums of a few numbers each
+        sums = [reduce(np.add, [its * c for its, c in zip(x.T, column, strict=True)]) for column in columns]
+    else:
+        rows = np.ascontiguousarray(x)
+        sums = [(rows * column).sum(axis=1) for column in columns]
+    return np.column_stack(sums).reshape(len(x), *coef.shape[1:])
 
 
 def power_of_two(x: Floats) -> Floats:
