@@ -177,6 +177,15 @@ class Step:
         values = self.values[:, np.searchsorted(self.cuts, x, side="left")]
         return np.where(np.isnan(x), self.missing[:, None], values)
 
+    @property
+    def table(self) -> Floats:
+        """All values, those of a missing one last, (m, c + 2)."""
+        return np.column_stack([self.values, self.missing])
+
+    def select(self, at: Ints) -> Step:
+        """Some of the m functions."""
+        return Step(self.cuts, self.values[at], self.missing[at])
+
     def integrate(self, density: Density) -> Floats:
         ends = np.concatenate([[-np.inf], self.cuts, [np.inf]])
         # row by row: integrals of a piece are the same to the last bit whatever other pieces there are
@@ -199,6 +208,10 @@ class Lookup:
     def table(self) -> Floats:
         """The values of all keys, of any other value, and of a missing one, (m, L + 2)."""
         return np.column_stack([self.values, self.other, self.missing])
+
+    def select(self, at: Ints) -> Lookup:
+        """Some of the m functions."""
+        return Lookup(self.keys, self.values[at], self.missing[at], self.other[at])
 
     @cached_property
     def _ends(self) -> Floats:

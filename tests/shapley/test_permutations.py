@@ -17,10 +17,14 @@ from computed_once import ComputedOnce
 from effort import crossed, repeats
 from internals import (
     ControlVariates,
+    Lookup,
     OccurringStarts,
     PermutationSampler,
     ProductStarts,
+    Reduced,
     Sampling,
+    Step,
+    SumOfProducts,
     Tolerance,
     curved_margins,
 )
@@ -315,7 +319,24 @@ def rows_on_the_way(row, starts, orders):
     return rows
 
 
-@pytest.mark.parametrize("kind", ["by rows", "in proportion", "down trees"])
+def of_pairs_and_triples(columns, rng):
+    """Functions of one column each, and products of two and of three, with missing values and categories."""
+    reads = np.array([[0, 1, -1], [1, 2, -1], [0, 1, 2], [0, 1, -1], [columns - 1, 0, 1]])
+    functions = []
+    for j in range(columns):
+        if j not in reads:
+            functions.append(None)
+            continue
+        values, missing, other = rng.normal(size=(5, 4)), rng.normal(size=5), rng.normal(size=5)
+        left_out = ~(reads == j).any(axis=1)
+        values[left_out] = missing[left_out] = other[left_out] = 1.0
+        of_codes = Lookup(np.arange(4.0) / 10.0, values, missing, other)
+        functions.append(of_codes if j == 1 else Step(np.array([-0.5, 0.0, 0.4]), values, missing))
+    products = Reduced(SumOfProducts(tuple(functions), rng.normal(size=5), np.array(0.3)))
+    return forms.Combination([forms.Linear(rng.normal(size=columns)), products], np.array([0.1, 2.0]))
+
+
+@pytest.mark.parametrize("kind", ["by rows", "in proportion", "of pairs", "down trees"])
 @pytest.mark.parametrize("columns", [3, 300])
 @pytest.mark.parametrize("walks", [1, 7])
 def test_answers_along_walks_are_those_of_the_rows_on_their_way(kind, columns, walks, monkeypatch):
@@ -326,11 +347,13 @@ def test_answers_along_walks_are_those_of_the_rows_on_their_way(kind, columns, w
     margin = {
         "by rows": lambda: forms.Combination([linear, linear], np.array([0.5, 0.25])),
         "in proportion": lambda: linear,
+        "of pairs": lambda: of_pairs_and_triples(columns, rng),
         "down trees": lambda: limes.models.read(
             GradientBoostingClassifier(n_estimators=9, random_state=0).fit(x, x[:, -1] > x[:, 0]), "margin"
         ),
     }[kind]()
     form = curved_margins.CurvedMargin(margin, np.tanh)
+    assert (form._interacting is not None) == (kind == "of pairs")
     row, starts = x[0], x[1 : 1 + walks]
     orders = rng.permuted(np.tile(np.arange(columns), (walks, 1)), axis=1)
     rows = rows_on_the_way(row, starts, orders).reshape(-1, columns)

@@ -1,9 +1,9 @@
 """Curves of a margin that is read, as probabilities of boosted trees: answers along walks, without the model.
 
 The trees' values at all steps of a walk are one compiled pass (``kernels/tree_walks.h``); those of a sum are
-the columns' changes, added up. The margin's own contributions are exact, and its changes along the same walks
-are control variates with known means. Where a column moves all margins of a sum in proportion, as in a linear
-model, the one that it moves most is enough.
+the columns' changes, added up, and a product of a few columns changes with these alone. The margin's own
+contributions are exact, and its changes along the same walks are control variates with known means. Where a
+column moves all margins of a sum in proportion, as in a linear model, the one that it moves most is enough.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limes import _kernels
-from limes._arrays import Floats, Ints, are_complements
+from limes._arrays import Floats, Ints, are_complements, times
 from limes._expectations.moments import REFUSED
 from limes._expectations.of_forms import exact_expectation
+from limes._functions import Lookup, Step
 from limes._shapley.exact import exact_contributions
 from limes._threads import in_threads
 from limes.designs._product import ProductFamily
+from limes.exceptions import InputError
 from limes.models.forms._base import Form, Reducible, Sum
-from limes.models.forms._linked import Linked, Ridges
+from limes.models.forms._linked import Linked, Ridges, terms_of
 from limes.models.forms._trees import Forest
 
 # PermutationSampler that one thread takes down the trees
@@ -75,6 +77,71 @@ class _Proportional(NamedTuple):
         steps = _steps(values[0], values[1:], orders)
         most = np.take_along_axis(self.loadings, self.largest[:, None], axis=1)
         return steps @ self.loadings + self.terms.intercept.reshape(-1), steps @ most
+
+
+class _Product(NamedTuple):
+    """Σ_i coef_i ∏_c g_ci(x_c) over a few columns c."""
+
+    columns: tuple[int, ...]
+    functions: tuple[Step | Lookup, ...]  # m functions of each column
+    coef: Floats  # (m, K)
+
+    def changes(self, row: Floats, starts: Floats, place: Ints) -> tuple[Floats, Floats, Ints]:
+        """Values at starts (W, K), each next change (c, W, K), and the step of walks before it, (c, W).
+
+        Columns of walks change at the ``place`` (W, d) in their order.
+        """
+        kept = [g(row[[j]]).T for g, j in zip(self.functions, self.columns, strict=True)]  # (1, m)
+        drawn = [g(starts[:, j]).T for g, j in zip(self.functions, self.columns, strict=True)]  # (W, m)
+        its = place[:, self.columns]
+        rank, steps = np.argsort(np.argsort(its, axis=1), axis=1), np.sort(its, axis=1).T
+        values = []
+        for changed in range(len(self.columns) + 1):
+            product = np.ones((len(starts), len(self.coef)))
+            for c, both in enumerate(zip(kept, drawn, strict=True)):
+                product *= np.where(rank[:, [c]] < changed, *both)
+            values.append(times(product, self.coef))
+        return values[0], np.diff(values, axis=0), steps
+
+
+class _Interacting(NamedTuple):
+    """Margins of functions of one column each, and of products of a few that are constant between breaks."""
+
+    terms: Sum
+    products: tuple[_Product, ...]
+    outputs: int
+
+    @classmethod
+    def of(cls, margin: Form) -> _Interacting | None:
+        if isinstance(margin, Forest):  # its leaves are many products of many columns
+            return None
+        try:
+            terms, interactions = terms_of(margin)
+        except InputError:
+            return None
+        products = []
+        for each in interactions:
+            steps = [g for g in each.functions if isinstance(g, Step | Lookup)]
+            if len(steps) < len(each.functions):
+                return None
+            functions = tuple(g.select(each.products) for g in steps)
+            products.append(_Product(each.columns, functions, each.coef.reshape(len(each.coef), -1)))
+        return cls(terms, tuple(products), terms.intercept.size) if products else None
+
+    def along(self, row: Floats, starts: Floats, orders: Ints) -> Floats:
+        """Margins (W, d + 1, K) at the steps of walks."""
+        place, walks = np.argsort(orders, axis=1), np.arange(len(orders))
+        at_row, at_start = self.terms.addends(row[None]), self.terms.addends(starts)
+        # the margin at the start, and each change
+        margins = np.zeros((len(orders), row.size + 1, self.outputs))
+        margins[:, 0] = self.terms.intercept.reshape(-1) + at_start.sum(axis=1)
+        margins[walks[:, None], place + 1] = at_row - at_start
+        for product in self.products:
+            at_starts, changes, steps = product.changes(row, starts, place)
+            margins[:, 0] += at_starts
+            for change, step in zip(changes, steps, strict=True):
+                margins[walks, step + 1] += change
+        return np.cumsum(margins, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +206,17 @@ class CurvedMargin:
             margins, beside = self._proportional.along(row, starts, orders)
             shape = np.shape(self._proportional.terms.intercept)
             return self.curve(margins.reshape(-1, *shape)).reshape(*steps, -1), beside
-        values = self.margin.predict(_steps(row, starts, orders).reshape(-1, row.size))
+        if self._interacting is None:
+            values = self.margin.predict(_steps(row, starts, orders).reshape(-1, row.size))
+        else:
+            values = self._interacting.along(row, starts, orders).reshape(
+                -1, *self._interacting.terms.intercept.shape
+            )
         return self.curve(values).reshape(*steps, -1), values.reshape(*steps, -1)
+
+    @cached_property
+    def _interacting(self) -> _Interacting | None:
+        return _Interacting.of(self.margin)
 
     @cached_property
     def _is_compiled(self) -> bool:

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from limes._arrays import Bools, Floats, check_rows, finite_array, float_array, times
+from limes._arrays import Bools, Floats, Ints, check_rows, finite_array, float_array, times
 from limes._functions import (
     Bump,
     Function,
@@ -29,6 +29,7 @@ from limes._functions import (
     Lookup,
     Polynomial,
     Power,
+    Step,
     as_function,
     is_line,
 )
@@ -93,6 +94,14 @@ class Sum(HasOutputs):
                 total += times(function(x[:, j]).T, loading)
         return total
 
+    def addends(self, x: Floats) -> Floats:
+        """Return what each column adds at rows (n, d), (n, d, k)."""
+        values = np.zeros((*x.shape, self.intercept.size))
+        for j, (function, loading) in enumerate(zip(self.functions, self.loadings, strict=True)):
+            if function is not None:
+                values[:, j] = times(function(x[:, j]).T, loading).reshape(len(x), -1)
+        return values
+
     def _lines(self, x: Floats) -> dict[int, Floats]:
         """The sum of columns whose functions are lines, if these are many: the same to the last bit."""
         places, coefficients = self._straight
@@ -135,10 +144,21 @@ class SumOfProducts(HasOutputs):
 
     def _predict(self, x: Floats) -> Floats:
         product = np.ones((len(self.coef), len(x)))
-        for j, function in enumerate(self.functions):
-            if function is not None:
-                product *= function(x[:, j])
+        for j, function, its in self._factors:
+            product[its] *= function(x[:, j])
         return np.asarray(self.intercept + times(product.T, self.coef))
+
+    @cached_property
+    def _factors(self) -> list[tuple[int, Function, Ints | slice]]:
+        """Columns that are read, their functions without those that are 1, and the products of these."""
+        factors: list[tuple[int, Function, Ints | slice]] = []
+        for j, function in enumerate(self.functions):
+            if isinstance(function, Step | Lookup):  # in many products most columns are 1
+                its = np.flatnonzero((function.table != 1.0).any(axis=1))
+                factors.append((j, function.select(its), its))
+            elif function is not None:
+                factors.append((j, function, slice(None)))
+        return factors
 
 
 @runtime_checkable
