@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import warnings
+from math import comb
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import (
     GradientBoostingClassifier,
@@ -14,14 +17,19 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.impute import SimpleImputer
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import limes
 from coalitions import shapley
 from computed_once import ComputedOnce
 from effort import crossed
+from internals import against
+from limes.models import forms
 from oracle import EXACT
 
 X, Y = load_diabetes(return_X_y=True)
@@ -179,10 +187,72 @@ def test_a_row_has_the_same_bits_alone_and_in_a_batch():
                 np.testing.assert_array_equal(getattr(both, numbers)[1:2], getattr(alone, numbers))
 
 
+# Links of sums, and networks, of 14 columns: by all coalitions of three rows, with answers of the form itself
+WIDE = np.random.default_rng(3).normal(size=(4, 14))
+WIDE[:, 0], WIDE[1, 5] = np.round(WIDE[:, 0]), WIDE[3, 5]
+LINKS = ("logistic", "probit", "cloglog", "exp", "tanh", "softplus")
+
+
+def of_all_coalitions(form, background, row, weights):
+    """Contributions (d,) and Shapley interaction indices (d, d) by the definition, from 2^d values."""
+    d = row.size
+    kept = (np.arange(1 << d)[:, None] >> np.arange(d) & 1).astype(bool)
+    value = sum(w * form.predict(np.where(kept, row, b)) for w, b in zip(weights, background, strict=True))
+    size, number = kept.sum(axis=1), np.arange(1 << d)
+    values, pairs = np.zeros(d), np.zeros((d, d))
+    for i in range(d):
+        rest = number[~kept[:, i]]
+        shares = 1.0 / (d * np.array([comb(d - 1, s) for s in size[rest]]))
+        values[i] = shares @ (value[rest | 1 << i] - value[rest])
+        for j in range(i):
+            both = rest[~kept[rest, j]]
+            change = value[both | 1 << i | 1 << j] - value[both | 1 << i] - value[both | 1 << j] + value[both]
+            pairs[i, j] = pairs[j, i] = change @ (
+                1.0 / ((d - 1) * np.array([comb(d - 2, s) for s in size[both]]))
+            )
+    return value[0], values, pairs
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_links_of_many_columns_coalition_by_coalition(link):
+    """No coalition is computed: each background row is a law of columns with one value."""
+    rng = np.random.default_rng(LINKS.index(link))
+    loading = rng.normal(scale=0.4, size=(14, 2) if link in ("tanh", "softplus") else 14)
+    form = forms.Linked(forms.Linear(loading, loading[0]), link, loading[1] if loading.ndim > 1 else None)
+    weights, background, row = np.array([0.2, 0.5, 0.3]), WIDE[:3], WIDE[3]
+    base, values, pairs = of_all_coalitions(form, background, row, weights)
+    game = against(form, background)
+    for way in (game._single_rows, game._margins):
+        actual = way(row[None], weights[None])
+        np.testing.assert_allclose(actual.base[0, 0], base, rtol=EXACT)
+        np.testing.assert_allclose(actual.values[0, :, 0], values, rtol=0, atol=EXACT * np.abs(values).max())
+        of_pairs = way.pairs(row[None], weights[None])[0, :, :, 0]
+        np.testing.assert_allclose(of_pairs, pairs, rtol=0, atol=EXACT * np.abs(values).max())
+
+
+def test_probabilities_of_twenty_columns_are_exact():
+    """A logistic pipeline with missing values and categories, of which no sample of coalitions is needed."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(60, 19))).rename(columns=str)
+    X.iloc[rng.random(X.shape) < 0.05] = np.nan
+    X["city"] = rng.choice(["Bonn", "Kiel", "Ulm"], 60)
+    numbers = make_pipeline(SimpleImputer(), StandardScaler())
+    columns = make_column_transformer((OneHotEncoder(), ["city"]), remainder=numbers)
+    model = make_pipeline(columns, LogisticRegression()).fit(X, X["3"].fillna(0.0) > 0)
+    for bandwidth in (None, np.inf):
+        account = account_of(model, X, X.iloc[:3], bandwidth=bandwidth, output=1)[1].contributions
+        assert (account.standard_errors == 0).all()
+        total = account.base_values + account.values.sum(axis=1)
+        np.testing.assert_allclose(total, model.predict_proba(X.iloc[:3])[:, 1], rtol=EXACT)
+    # the margin is known: the whole background once, and each row's own value
+    usual = model.predict_proba(X)[:, 1].mean()
+    np.testing.assert_allclose(account.base_values, usual, rtol=EXACT)
+
+
 def test_too_many_coalitions_are_sampled_by_walks_and_functions_are_called():
     rng = np.random.default_rng(0)
     wide = rng.normal(size=(60, 20))
-    model = LogisticRegression().fit(wide, wide[:, 0] > 0)
+    model = LogisticRegression().fit(wide, np.digitize(wide[:, 0], [-0.5, 0.5]))
     account = account_of(model, wide, wide[:1])[1].contributions
     assert (account.standard_errors > 0).any()
     assert (account.calls == 0).all()
@@ -192,7 +262,8 @@ def test_too_many_coalitions_are_sampled_by_walks_and_functions_are_called():
 
 def test_a_row_that_differs_where_the_background_does_not_is_walked():
     flat = np.column_stack([X[:60, :2], np.zeros((60, 9))])
-    model = LogisticRegression().fit(np.random.default_rng(0).normal(size=(60, 11)), X[:60, 0] > 0)
+    classes = np.digitize(X[:60, 0], np.quantile(X[:60, 0], [0.3, 0.7]))
+    model = LogisticRegression().fit(np.random.default_rng(0).normal(size=(60, 11)), classes)
     account = account_of(model, flat, np.concatenate([flat[:1] + 1.0, flat[:1]]))[1].contributions
     assert (account.standard_errors[0] > 0).any()
     assert (account.standard_errors[1] == 0).all()

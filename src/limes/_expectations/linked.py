@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -69,6 +70,8 @@ _AS_GOOD = 3.0
 _ACROSS = 16
 # Integrals of columns that are kept for other bandwidths, and their bytes together
 _MOST_INTEGRALS, _INTEGRAL_BYTES = 4096, 32 << 20
+# Tables of exponentials of a margin that are kept for later rows, and their bytes together
+_MOST_RULES, _RULE_BYTES = 256, 512 << 20
 
 
 class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
@@ -78,11 +81,17 @@ class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
 
     def __init__(self, form: Linked, smallest: float = _TINY) -> None:
         super().__init__(form)
-        self._smallest = smallest
+        self.smallest = smallest
         terms, interactions = form.margins
         self.functions = None if interactions else terms.functions
         self._seconds_of_20 = None if interactions else 0.0005
         self._integrals: LRUCache[Any, tuple[Any, Floats]] = LRUCache(_MOST_INTEGRALS, _INTEGRAL_BYTES)
+
+    def relative_to(self, smallest: float) -> LinkedExpectation:
+        """The same, with errors that are relative to this number below it; both share their tables."""
+        other = copy(self)
+        other.smallest = max(smallest, self.smallest)
+        return other
 
     def _tabulate(self, columns: Sequence[RangedColumn]) -> list[_Margin]:
         form = self._form
@@ -96,12 +105,12 @@ class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
                     replace(factor, integrals=self._integrals) if isinstance(factor, ColumnTerm) else factor
                     for factor in factors
                 ]
-            margins.append(_Margin(form.curve, float(c), factors if wide is None else wide, self._smallest))
+            margins.append(_Margin(form.curve, float(c), factors if wide is None else wide, self.smallest))
         return margins
 
     def _kept(self, rows: KeptRows) -> list[_Margin]:
         drawn = self._drawn(rows) if self.functions is not None else []
-        return [_KeptMargin(margin, rows) for margin in drawn] or super()._kept(rows)
+        return [_KeptMargin(margin, rows, self.smallest) for margin in drawn] or super()._kept(rows)
 
     def _apart(self, rows: Rows) -> Moments:
         form = self._form
@@ -110,7 +119,7 @@ class LinkedExpectation(TabulatedExpectation["list[_Margin]"]):
         assert isinstance(form.curve, Contour | Exponential)  # noqa: S101 - other links add up
         margins = [
             _MarginAtRows(
-                form.curve, float(c), _terms_at_rows(form, k, form.curve.fastest, rows), self._smallest
+                form.curve, float(c), _terms_at_rows(form, k, form.curve.fastest, rows), self.smallest
             )
             for k, c in enumerate(form.margins.terms.intercept)
         ]
@@ -294,7 +303,7 @@ class _Margin:
             self.by_moments = link
             self.exponents = np.array([*link.tilts, link.order, -link.order])
         self._cached: dict[int, _Rule] = {}
-        self.kept_rules: dict[int, _KeptRule] = {}
+        self.kept_rules: LRUCache[int, _KeptRule] = LRUCache(_MOST_RULES, _RULE_BYTES)
 
     @np.errstate(over="ignore", invalid="ignore")  # overflows are refused later
     def expect(self, index: Ints) -> _Values:
@@ -452,8 +461,8 @@ class _KeptMargin(_Margin):
 
     factors: Sequence[ColumnTerm]
 
-    def __init__(self, drawn: _Margin, rows: KeptRows) -> None:
-        super().__init__(drawn.link, drawn.constant, drawn.factors, drawn.smallest)
+    def __init__(self, drawn: _Margin, rows: KeptRows, smallest: float) -> None:
+        super().__init__(drawn.link, drawn.constant, drawn.factors, smallest)
         self._drawn, self.size = drawn, len(rows.alone)
         places = [factor.place for factor in self.factors]
         self.laws, x = rows.kept(places)
@@ -513,10 +522,13 @@ class _KeptMargin(_Margin):
 
     def _kept_rule(self, exponentials: ExponentialSum, tilt: int) -> _KeptRule:
         """The tables of a contour's exponentials, which all rows share."""
-        rules, size = self._drawn.kept_rules, self.link.size(self.link.tilts[tilt])
-        if id(exponentials) not in rules:
-            rules[id(exponentials)] = _KeptRule(self.factors, exponentials, self.constant, size)
-        return rules[id(exponentials)]
+        size = self.link.size(self.link.tilts[tilt])
+        # a rule keeps its exponentials alive, so that no others have their number
+        return self._drawn.kept_rules.get(
+            id(exponentials),
+            lambda: _KeptRule(self.factors, exponentials, self.constant, size),
+            lambda rule: rule.products.means.nbytes,
+        )
 
     def _by_contour(self, tilt: int, points: Ints) -> list[tuple[ExponentialSum, Ints]]:
         """The exponentials on one contour, and the rows that they are for."""

@@ -8,13 +8,15 @@ bandwidth these are the interventional values against the whole background. Of a
 Trees take all rows down together (``kernels/joint_contributions.cpp``); where background rows weigh the same,
 what the background says by itself is kept (``kernels/joint_background.h``). A product ∏_j g_j(x_j) has,
 against one row b, the multilinear extension ∏_j (t g_j(ξ) + (1 - t) g_j(b)), whose integral a few nodes t
-give exactly (``exact.py``). Whatever else was read is asked about all coalitions, if these are few.
+give exactly (``exact.py``). A link of a sum of terms has, against one row, what it has where columns are
+independent and have one value each (``PointFamily``); or its margins of all coalitions, if these are few, are
+added up column by column. Whatever else was read is asked about all coalitions.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property, reduce
 from itertools import pairwise, product
@@ -24,16 +26,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from limes import _kernels
-from limes._arrays import Bools, Floats, Ints, times
+from limes._arrays import Bools, Floats, Ints
 from limes._expectations.exact import products_of_pairs
+from limes._expectations.linked import LinkedExpectation
+from limes._expectations.of_forms import exact_expectation
+from limes._expectations.tabulated import TabulatedExpectation
 from limes._sampling.least_squares import student_factors
-from limes._shapley.exact import RowContributions, combined, quadrature
-from limes._shapley.pairs import indices_of_game, nodes_of_pairs
+from limes._shapley.exact import RowContributions, combined, exact_contributions, quadrature
+from limes._shapley.pairs import exact_pairs, indices_of_game, nodes_of_pairs
 from limes._threads import WORTH_SHARING, SharedState, in_threads
-from limes.designs._joint import JointFamily
+from limes.designs._joint import JointFamily, PointFamily
+from limes.designs._product import ProductFamily
 from limes.exceptions import InputError, ModelError, NotReadableError
 from limes.models.forms._base import Combination, Form, Reducible, Sum, SumOfProducts
-from limes.models.forms._linked import Ridges, as_sum
+from limes.models.forms._linked import Linked, Ridges, Softmax, as_sum
+from limes.models.forms._links import Relu
 from limes.models.forms._trees import Forest
 from limes.models.forms._tuples import ForestOfTuples
 
@@ -53,6 +60,9 @@ _EXACT_COLUMNS = 64
 _BESIDE = 2
 # Numbers of an array that is made at once
 _NUMBERS = 1 << 21
+# Exponentials of all values of columns, at most: 64 MB a table, of which there are a few; numbers of a
+# background in which distinct values are looked for; nodes of a link for which times were measured
+_EXPONENTIALS, _SORTED, _USUAL_NODES = 1 << 22, 1 << 19, 100
 # Parts of a background by which contributions vary, where it has more rows
 _PARTS = 16
 # Seconds that contributions at a row may take, at most: else walks estimate them
@@ -78,6 +88,12 @@ class InterventionalGame(ABC):
 
         Weights are (n, N), or (1, N) where rows share them, or None where background rows weigh the same.
         """
+
+    @property
+    def pair_seconds(self) -> float:
+        """About what pairs of a row take."""
+        # the background goes down trees with every row, and a leaf has as many pairs as columns, squared
+        return 4.0 * self.seconds
 
     @abstractmethod
     def pairs(self, x: Floats, weights: Floats | None) -> Floats:
@@ -109,8 +125,7 @@ class Interventional:
 
     @property
     def pair_seconds(self) -> float:
-        # the background goes down trees with every row, and a leaf has as many pairs as columns, squared
-        return 4.0 * self._against.seconds
+        return self._against.pair_seconds
 
     @property
     def is_compiled(self) -> bool:
@@ -181,8 +196,14 @@ def against(form: Form, background: Floats) -> InterventionalGame:
         if isinstance(reduced, SumOfProducts) and any(f is not None for f in reduced.functions):
             return _Products(reduced, background)
         return _Terms(as_sum(form), background)
-    a_row = 1e-7 * form.offsets.size if isinstance(form, Ridges) else 5e-7
-    return CoalitionGame(form.predict, background, a_row)
+    if isinstance(form, Ridges):
+        return against(form.expanded, background)
+    if isinstance(form, Softmax):
+        return _Margins(form, background)
+    if not isinstance(form, Linked) or form.margins.interactions:
+        return CoalitionGame(form.predict, background, 5e-7)
+    # kinks have no exact expectation where columns have single values
+    return _Margins(form, background) if isinstance(form.curve, Relu) else _Links(form, background)
 
 
 class _Parts(InterventionalGame):
@@ -209,7 +230,7 @@ class _Terms(InterventionalGame):
 
     def __init__(self, form: Sum, background: Floats) -> None:
         self._form = form
-        self._background, self.seconds = self._values(background), 1e-8 * background.size
+        self._background, self.seconds = form.addends(background), 1e-8 * background.size
 
     @cached_property
     def _means(self) -> Floats:
@@ -223,21 +244,13 @@ class _Terms(InterventionalGame):
             if weights is None
             else np.stack([np.tensordot(w, self._background, 1) for w in weights])
         )
-        values = self._values(x) - means
+        values = self._form.addends(x) - means
         base = np.broadcast_to(self._form.intercept.reshape(-1) + means.sum(axis=1), values[:, 0].shape)
         return RowContributions.exact(base, values, values, values)
 
     def pairs(self, x: Floats, weights: Floats | None) -> Floats:  # noqa: ARG002 - all are 0
         n, d = x.shape
         return np.zeros((n, d, d, self._form.intercept.size))
-
-    def _values(self, x: Floats) -> Floats:
-        """The functions' values at rows (n, d), (n, d, k)."""
-        values = np.zeros((*x.shape, self._form.intercept.size))
-        for j, (function, loading) in enumerate(zip(self._form.functions, self._form.loadings, strict=True)):
-            if function is not None:
-                values[:, j] = times(function(x[:, j]).T, loading).reshape(len(x), -1)
-        return values
 
 
 class _Trees(SharedState, InterventionalGame):
@@ -399,6 +412,12 @@ class _TreesOfTuples(InterventionalGame):
         return parts
 
 
+def _one_by_one(x: Floats, weights: Floats | None) -> Iterator[tuple[Floats, Floats | None]]:
+    """Each of the rows x, (1, d), and its weights."""
+    each = [weights] * len(x) if weights is None or len(weights) == 1 else weights[:, None]
+    return zip(x[:, None], each, strict=True)
+
+
 def _shares(x: Floats, weights: Floats | None, background: Floats) -> Floats:
     """Weights (n, N) for each of the rows x."""
     return np.broadcast_to(_alike(background) if weights is None else weights, (len(x), len(background)))
@@ -470,6 +489,106 @@ def _others(factors: Floats) -> Floats:
     return before * after[::-1]
 
 
+class _SingleRows(InterventionalGame):
+    """A form of which independent columns have exact contributions, as those of one background row are."""
+
+    def __init__(self, form: Linked, background: Floats) -> None:
+        expectation = exact_expectation(form)
+        assert isinstance(expectation, TabulatedExpectation)  # noqa: S101 - of links
+        self._form, self._expectation, self._background = form, expectation, background
+        self.seconds = np.inf
+        if background.size <= _SORTED:
+            self._family = PointFamily.of(background)
+            nodes = _nodes_of(form, background)
+            if nodes * sum(law.cells.count for law in self._family.marginals) <= _EXPONENTIALS:
+                a_row = expectation.account_seconds(self._family) * max(1.0, nodes / _USUAL_NODES)
+                self.seconds = float(len(background) * a_row)
+
+    @property
+    def pair_seconds(self) -> float:
+        # two passes a column
+        return float(2.0 * self._background.shape[1] * self.seconds)
+
+    @cached_property
+    def _cells(self) -> Ints:
+        return self._family.cells(self._background)
+
+    @cached_property
+    def _of_background(self) -> Floats:
+        """Answers to the background's rows, (N, k)."""
+        return self._form.predict(self._background).reshape(len(self._background), -1)
+
+    def __call__(self, x: Floats, weights: Floats | None) -> RowContributions:
+        shares = _shares(x, weights, self._background)
+        return RowContributions.joined([self._at(*each) for each in zip(x, shares, strict=True)])
+
+    def _at(self, row: Floats, weights: Floats) -> RowContributions:
+        its = exact_contributions(*self._beside(row, weights))
+        sums = (np.tensordot(weights, each, 1) for each in (its.values, its.alone, its.last))
+        return RowContributions.exact(*(each[None] for each in (weights @ self._of_background, *sums)))
+
+    def pairs(self, x: Floats, weights: Floats | None) -> Floats:
+        shares = _shares(x, weights, self._background)
+        return np.stack(
+            [np.tensordot(w, exact_pairs(*self._beside(row, w)), 1) for row, w in zip(x, shares, strict=True)]
+        )
+
+    def _beside(self, row: Floats, weights: Floats) -> tuple[Form, Any, ProductFamily, Floats, Ints]:
+        """The explained row under the law of each row of the background."""
+        expectation, x = self._expectation, np.broadcast_to(row, self._background.shape)
+        if isinstance(expectation, LinkedExpectation):
+            # one row of the background may say as little as it likes where all together say more
+            usual, at_row = weights @ self._links(self._background), self._links(row[None])[0]
+            expectation = expectation.relative_to(float(np.maximum(usual, at_row).min()))
+        return self._form, expectation, self._family, x, self._cells
+
+    def _links(self, x: Floats) -> Floats:
+        """The links of rows' margins, (n, K)."""
+        return self._form.curve.function(self._form.margin.predict(x).reshape(len(x), -1))
+
+
+def _nodes_of(form: Linked, background: Floats) -> float:
+    """The most exponentials that a link of margins in the background's range takes; inf for too many."""
+    addends = form.terms.addends(background)
+    ends = [form.terms.intercept + pick(addends, axis=0).sum(axis=0) for pick in (np.min, np.max)]
+    try:
+        return max(
+            form.curve.sum(low, high, 0.0).nodes.size
+            for low, high in zip(*np.array(ends).tolist(), strict=True)
+        )
+    except InputError:
+        return np.inf
+
+
+class _Links(InterventionalGame):
+    """Links of sums: by all coalitions of the columns in which a row differs, if these are few enough."""
+
+    def __init__(self, form: Linked, background: Floats) -> None:
+        self._margins, self._single_rows = _Margins(form, background), _SingleRows(form, background)
+        self.seconds = min(self._margins.seconds, self._single_rows.seconds)
+
+    @property
+    def pair_seconds(self) -> float:
+        return min(self._margins.pair_seconds, self._single_rows.pair_seconds)
+
+    def __call__(self, x: Floats, weights: Floats | None) -> RowContributions:
+        return RowContributions.joined(
+            [self._quicker(row, self._single_rows.seconds)(row, its) for row, its in _one_by_one(x, weights)]
+        )
+
+    def pairs(self, x: Floats, weights: Floats | None) -> Floats:
+        return np.concatenate(
+            [
+                self._quicker(row, self._single_rows.pair_seconds / 4.0).pairs(row, its)
+                for row, its in _one_by_one(x, weights)
+            ]
+        )
+
+    def _quicker(self, row: Floats, seconds: float) -> InterventionalGame:
+        """All coalitions, where these take less than some seconds."""
+        return self._margins if self._margins.seconds_at(row) < seconds else self._single_rows
+
+
 class CoalitionGame(InterventionalGame):
     """Whatever answers rows (n, d), about all coalitions of the columns that vary."""
 
@@ -484,7 +603,8 @@ class CoalitionGame(InterventionalGame):
         """``seconds`` are measured, of an answer; ``beside`` columns may differ in the row alone, at most."""
         self._predict, self._background, self._beside = predict, background, beside
         self._columns = int((background != background[:1]).any(axis=0).sum())
-        self.seconds = seconds * 2.0**self._columns * len(background)
+        self._coalition = seconds * len(background)
+        self.seconds = 2.0**self._columns * self._coalition
         self.way = f" by all coalitions of {self._columns:,} columns"
 
     def __call__(self, x: Floats, weights: Floats | None) -> RowContributions:
@@ -511,15 +631,28 @@ class CoalitionGame(InterventionalGame):
 
     def _values(self, row: Floats, weights: Floats) -> tuple[Ints, Floats]:
         """Columns (m,) in which the row differs from others, and their game, (2, ..., 2, k)."""
-        rows = self._background
-        differs = np.flatnonzero(~((rows == row) | (np.isnan(rows) & np.isnan(row))).all(axis=0))
+        differs = self._few(row)
         if not differs.size:
             return differs, self._predict(row[None]).reshape(-1)
-        if differs.size > self._columns + self._beside:
-            raise ModelError(f"the row differs in {differs.size} columns, too many for all their coalitions")
         kept = np.array([*product((False, True), repeat=differs.size)])
         game = np.concatenate([self._game(row, weights, differs, some) for some in self._parts(kept)])
         return differs, game.reshape((*(2,) * differs.size, -1))
+
+    def seconds_at(self, row: Floats) -> float:
+        """About what a row (1, d) takes."""
+        return float(2.0 ** self._differing(row).size * self._coalition)
+
+    def _differing(self, row: Floats) -> Ints:
+        """Columns in which the row differs from others."""
+        rows = self._background
+        return np.flatnonzero(~((rows == row) | (np.isnan(rows) & np.isnan(row))).all(axis=0))
+
+    def _few(self, row: Floats) -> Ints:
+        """The same; ModelError if they are too many."""
+        differs = self._differing(row)
+        if differs.size > self._columns + self._beside:
+            raise ModelError(f"the row differs in {differs.size} columns, too many for all their coalitions")
+        return differs
 
     def _parts(self, kept: Bools) -> list[Bools]:
         step = max(1, _NUMBERS // self._background.size)
@@ -531,6 +664,38 @@ class CoalitionGame(InterventionalGame):
         mixed[..., columns] = np.where(kept[:, None], row[columns], mixed[..., columns])
         answers = self._predict(mixed.reshape(-1, row.size))
         return np.asarray(np.einsum("n,cnk->ck", weights, answers.reshape(*mixed.shape[:2], -1)))
+
+
+class _Margins(CoalitionGame):
+    """A function of margins that are sums over columns: those of all coalitions follow from each other."""
+
+    def __init__(self, form: Linked | Softmax, background: Floats) -> None:
+        # measured: an addition and a link
+        super().__init__(form.predict, background, 4e-8 * len(form.coef))
+        self._form = form
+
+    @cached_property
+    def _addends(self) -> Floats:
+        """Return what each column of the background adds to the margins, (N, d, K)."""
+        return self._form.terms.addends(self._background)
+
+    def _values(self, row: Floats, weights: Floats) -> tuple[Ints, Floats]:
+        differs = self._few(row)
+        changes = (self._form.terms.addends(row[None]) - self._addends)[:, differs]
+        start = self._form.terms.intercept + self._addends.sum(axis=1)
+        coalitions = 1 << differs.size
+        step = max(1, _NUMBERS // (coalitions * start.shape[1]))
+        game = np.zeros((coalitions, self._form.intercept.size))
+        for first in range(0, len(start), step):
+            some = slice(first, first + step)
+            margins = start[None, some]
+            for j in range(differs.size):
+                # the last column is the lowest bit of a coalition's number
+                joined = np.stack([margins, margins + changes[some, j]], axis=1)
+                margins = joined.reshape(-1, *margins.shape[1:])
+            answers = self._form.answers(margins.reshape(-1, margins.shape[-1]))
+            game += np.einsum("n,cnk->ck", weights[some], answers.reshape(*margins.shape[:2], -1))
+        return differs, game.reshape((*(2,) * differs.size, -1))
 
 
 def shapley(game: Floats) -> Floats:

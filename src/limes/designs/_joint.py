@@ -16,11 +16,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from limes._arrays import Bools, Floats, Ints
-from limes.designs._marginals import Marginal
+from limes._functions import Function
+from limes.designs._column import IndicatorColumn
+from limes.designs._marginals import Atoms, Levels, Marginal
 from limes.designs._product import FeatureNumbers, ProductFamily
 from limes.designs._weights import BinWeights
 
@@ -215,6 +218,52 @@ class JointFamily:
 
     def at(self, row: Floats) -> JointDesign:
         return self.around(self.cells(row[None])[0]).design()
+
+
+# -- one row of the background -------------------------------------------------------------------------------
+
+
+class _PointColumn(IndicatorColumn):
+    """A column with a law for each of its values, which it then has for certain."""
+
+    @classmethod
+    def of_levels(cls, law: Marginal) -> _PointColumn:
+        """The column whose laws are those inside the cells of one law."""
+        ones = np.ones(law.all_cells.size)
+        return cls(law, law.all_cells, inclusion=ones, exclusion=0.0 * ones, log_weight=0.0 * ones)
+
+    @property
+    def by_means_in_cells(self) -> bool:
+        # the function is asked for its values: there is nothing to average
+        return False
+
+    def basis(self, function: Function) -> Floats:
+        [atoms] = self.marginal.measures
+        assert isinstance(atoms, Atoms)  # noqa: S101 - `PointFamily.of`
+        # inside a value's cell; nothing is outside
+        return np.asarray(function(atoms.value)[:, :, None])
+
+    def mixed(self, basis: Floats) -> tuple[Any, Any]:
+        mean = basis[:, :, 0].T
+        return mean, np.zeros_like(mean)
+
+
+@dataclass(frozen=True, eq=False)
+class PointFamily(ProductFamily):
+    """The laws of single rows: independent columns that have one value each. Cells are values."""
+
+    @classmethod
+    def of(cls, rows: Floats) -> PointFamily:
+        """The laws of rows (n, d)."""
+        laws = []
+        for values in map(np.unique, rows.T):
+            ones = np.ones(values.size)
+            laws.append(Marginal(Levels(values), 0.0 * ones, (Atoms(values, ones),), np.arange(values.size)))
+        return cls(tuple(laws), BinWeights(np.inf))
+
+    @cached_property
+    def columns(self) -> tuple[IndicatorColumn, ...]:
+        return tuple(map(_PointColumn.of_levels, self.marginals))
 
 
 def _reciprocal(sizes: Floats) -> Floats:
