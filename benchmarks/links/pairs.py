@@ -16,7 +16,7 @@ from benchmarks.progress import say
 TABLES = ("german_credit", "adult", "titanic", "wine_quality_white", "california_housing")
 # The last is the default: three pairs a column
 PAIRS = (5, 10, "3x")
-ROWS, LEARNT = 50, 6000
+ROWS, LEARNT = 10, 6000
 
 
 def measure(timed: Callable[[Any, int, int], dict], rounds: int) -> list[dict]:

@@ -9,8 +9,8 @@ Trees take all rows down together (``kernels/joint_contributions.cpp``); where b
 what the background says by itself is kept (``kernels/joint_background.h``). A product ∏_j g_j(x_j) has,
 against one row b, the multilinear extension ∏_j (t g_j(ξ) + (1 - t) g_j(b)), whose integral a few nodes t
 give exactly (``exact.py``). A link of a sum of terms has, against one row, what it has where columns are
-independent and have one value each (``PointFamily``); or its margins of all coalitions, if these are few, are
-added up column by column. Whatever else was read is asked about all coalitions.
+independent and have one value each (``SingleRowFamily``); or its margins of all coalitions, if these are
+few, are added up column by column. Whatever else was read is asked about all coalitions.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from limes._sampling.least_squares import student_factors
 from limes._shapley.exact import RowContributions, combined, exact_contributions, quadrature
 from limes._shapley.pairs import exact_pairs, indices_of_game, nodes_of_pairs
 from limes._threads import WORTH_SHARING, SharedState, in_threads
-from limes.designs._joint import JointFamily, PointFamily
+from limes.designs._joint import JointFamily, SingleRowFamily
 from limes.designs._product import ProductFamily
 from limes.exceptions import InputError, ModelError, NotReadableError
 from limes.models.forms._base import Combination, Form, Reducible, Sum, SumOfProducts
@@ -498,7 +498,7 @@ class _SingleRows(InterventionalGame):
         self._form, self._expectation, self._background = form, expectation, background
         self.seconds = np.inf
         if background.size <= _SORTED:
-            self._family = PointFamily.of(background)
+            self._family = SingleRowFamily.of(background)
             nodes = _nodes_of(form, background)
             if nodes * sum(law.cells.count for law in self._family.marginals) <= _EXPONENTIALS:
                 a_row = expectation.account_seconds(self._family) * max(1.0, nodes / _USUAL_NODES)

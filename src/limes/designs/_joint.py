@@ -239,7 +239,7 @@ class _PointColumn(IndicatorColumn):
 
     def basis(self, function: Function) -> Floats:
         [atoms] = self.marginal.measures
-        assert isinstance(atoms, Atoms)  # noqa: S101 - `PointFamily.of`
+        assert isinstance(atoms, Atoms)  # noqa: S101 - `SingleRowFamily.of`
         # inside a value's cell; nothing is outside
         return np.asarray(function(atoms.value)[:, :, None])
 
@@ -249,11 +249,11 @@ class _PointColumn(IndicatorColumn):
 
 
 @dataclass(frozen=True, eq=False)
-class PointFamily(ProductFamily):
+class SingleRowFamily(ProductFamily):
     """The laws of single rows: independent columns that have one value each. Cells are values."""
 
     @classmethod
-    def of(cls, rows: Floats) -> PointFamily:
+    def of(cls, rows: Floats) -> SingleRowFamily:
         """The laws of rows (n, d)."""
         laws = []
         for values in map(np.unique, rows.T):
