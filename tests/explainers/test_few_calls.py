@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from sklearn.linear_model import Lasso, Ridge
 from threadpoolctl import threadpool_limits
 
@@ -462,6 +463,30 @@ def test_intervals_of_few_units_cover(d, calls):
             assert (its.errors > 0.0).all()
             covered.setdefault(kind, []).append(np.abs(its.values - weights @ tables) <= 1.96 * its.errors)
     assert {kind: float(np.mean(its)) for kind, its in covered.items() if np.mean(its) < 0.93} == {}
+
+
+@pytest.mark.parametrize(("d", "calls"), [(6, 12), (6, 24), (7, 12), (7, 24), (7, 48)])
+def test_intervals_of_few_units_that_vote_cover(d, calls):
+    """Answers are yes or no, by weights: intervals of six units covered .85 to .92."""
+    rng, places, weights = np.random.default_rng(d * 100 + calls), 1 << np.arange(d), weights_of(d)
+    z, covered = (np.arange(1 << d)[:, None] >> np.arange(d) & 1).astype(float), {"votes": [], "logits": []}
+    for seed in range(8):
+        sums = z @ np.where(rng.random(40) < 0.5, rng.normal(size=(d, 40)), rng.exponential(size=(d, 40)))
+        away = sums - np.quantile(sums, rng.uniform(0.25, 0.75), axis=0)
+        for kind, tables in {
+            "votes": (away > 0.0) * 1.0,
+            "logits": expit(6.0 * away / sums.std(axis=0)),
+        }.items():
+            its = account(
+                lambda z, t=tables: t[(np.asarray(z) @ places).astype(int)],
+                d,
+                calls,
+                seed,
+                groups=np.arange(d),
+            )
+            covered[kind].append(np.abs(its.values - weights @ tables) <= 1.96 * its.errors)
+    assert np.mean(covered["votes"]) >= 0.93
+    assert np.mean(covered["logits"]) >= 0.93
 
 
 def test_the_fit_and_pairs_of_few_units_are_within_their_errors():

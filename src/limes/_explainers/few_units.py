@@ -6,15 +6,21 @@ Gaussian process: of unknown mean and size, with
     Cov(f_z, f_z') ∝ (1 - ν) (Π_j (1 + ρ x_j x'_j) - 1) / ((1 + ρ)^d - 1) + ν 1[z = z'],    x_j = 2 z_j - 1,
 
 under which products of m units have a variance ∝ ρ^m, and each set has something by itself: ν = 1 says
-nothing of sets that were not asked about. The empty set is unlike any other for many a model: in some
-processes its answer says nothing of the others. W f is then a t variable given ρ and ν, which are averaged
-over a grid by their likelihood. R² and shares are no sums: they are those of tables of answers as they may
-be.
+nothing of sets that were not asked about. Answers that change in steps, as yes or no, are signs of such a
+process, whose covariance is 2/π arcsin of its correlation (Sheppard 1899). The empty set is unlike any other
+for many a model: in some processes its answer says nothing of the others. W f is then a t variable given the
+process, and processes are averaged by their likelihood. R² and shares are no sums: they are those of tables
+of answers as they may be.
 
 *Which sets.* Contributions consist of what odd numbers of units do together, in which a set and its
 complement differ by a sign: `leading_sets` are both, those of the largest weights first. These say little of
 sets of other sizes. Where one process serves contributions and coefficients, whose weights are those of other
 sizes, sets are drawn by the law of both, none twice (`CompletedExpectation`).
+
+References
+----------
+Sheppard 1899, On the application of the theory of error to cases of normal distribution and normal
+    correlation.
 """
 
 from __future__ import annotations
@@ -39,12 +45,15 @@ from limes.models._calling.caller import Calls
 # enough, and answers a unit that are enough of others
 MOST_COMPLETED, _FEW_UNITS, _CALLS_A_UNIT = 8, 6, 3
 # Values of ρ, ν, whose probability beforehand is ∝ ν to a power, and of ν = 1 as large as that of all others
-# together: few answers may look smooth by chance
+# together: few answers may look smooth by chance. Values of ν of steps, which are as probable as all of these
 _SMOOTH, _ALONE, _LEANING = (0.02, 0.1, 0.25, 0.5), (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.3), 0.3
+_ALONE_OF_STEPS = (1e-5, 1e-2)
 # The variance of an answer that says nothing of others, in units of theirs, and its probability beforehand
 _UNLIKE, _UNLIKE_SHARE = 100.0, 1e-4
-# A factor on errors: games of steps are of no such kind
-_CAUTION = 1.25
+# A factor on errors, and where most answers are near one of two: answers to sets of few units and of most say
+# little of where the others change. A share of the range that is near, and of the answers that are most
+_CAUTION, _OF_STEPS = 1.25, 1.75
+_NEAR, _MOST = 0.1, 0.8
 # Squares that are rounding; likelihoods, relative to the largest, that count for nothing
 _NOTHING, _UNLIKELY = 1e-14, 1e-6
 # Tables of answers as they may be; sets at the first look at errors
@@ -130,8 +139,13 @@ class CompletedGame:
         return cls(answered, others, f, likely, np.stack(means), np.stack(covariances), np.stack(scale))
 
     @property
-    def _factor(self) -> float:
-        return float(_CAUTION * student_factors(np.array(max(len(self.f) - 2.0, 1.0))))
+    def _factor(self) -> Floats:
+        """The factor on errors of each output, (k,)."""
+        low, high = self.f.min(axis=0), self.f.max(axis=0)
+        away = np.minimum(self.f - low, high - self.f)
+        steps = (away <= _NEAR * (high - low)).mean(axis=0) >= _MOST
+        degrees = np.array(max(len(self.f) - 2.0, 1.0))
+        return np.where(steps, _OF_STEPS, _CAUTION) * student_factors(degrees)
 
     @property
     def _differ(self) -> Any:
@@ -164,7 +178,7 @@ class CompletedGame:
             drawn = np.flatnonzero(process == i)
             root = np.linalg.cholesky(self.covariances[i])  # no eigenvalue is below ν
             moved = root @ rng.standard_normal((self.others.size, drawn.size))
-            spread = self._factor * self.scale[i, output]
+            spread = self._factor[output] * self.scale[i, output]
             tables[np.ix_(self.others, drawn)] = self.means[i, :, output, None] + spread * moved
         return tables
 
@@ -195,14 +209,18 @@ def _processes(d: int, answered: Ints) -> Iterator[tuple[float, Floats, Floats, 
 
 @cache
 def _covariances(d: int) -> list[tuple[float, Floats]]:
-    """Prior probabilities, and covariances of answers to all sets of d units, for each ρ and ν."""
+    """Prior weights, and covariances of answers to all sets of d units, of each process."""
     z = (np.arange(1 << d)[:, None] >> np.arange(d) & 1) * 2.0 - 1.0
     alike, single = (d + z @ z.T) / 2.0, np.eye(1 << d)
-    grid = []
+    grid, steps = [], list[Floats]()
     for rho in _SMOOTH:
         smooth = ((1.0 + rho) ** alike * (1.0 - rho) ** (d - alike) - 1.0) / ((1.0 + rho) ** d - 1.0)
         grid += [(nu**_LEANING, (1.0 - nu) * smooth + nu * single) for nu in _ALONE]
-    return [*grid, (sum(prior for prior, _ in grid), single)]
+        signs = 2.0 / np.pi * np.arcsin(np.clip(smooth, -1.0, 1.0))  # no rounding is beyond 1
+        steps += [(1.0 - nu) * signs + nu * single for nu in _ALONE_OF_STEPS]
+    grid.append((sum(prior for prior, _ in grid), single))
+    whole = sum(prior for prior, _ in grid)
+    return [*grid, *((whole / len(steps), covariance) for covariance in steps)]
 
 
 # -- coefficients and contributions --------------------------------------------------------------------------

@@ -537,7 +537,7 @@ class _SingleRows(InterventionalGame):
         """The explained row under the law of each row of the background."""
         expectation, x = self._expectation, np.broadcast_to(row, self._background.shape)
         if isinstance(expectation, LinkedExpectation):
-            # one row of the background may say as little as it likes where all together say more
+            # errors are relative to the mean over rows, which may be far above what one row has
             usual, at_row = weights @ self._links(self._background), self._links(row[None])[0]
             expectation = expectation.relative_to(float(np.maximum(usual, at_row).min()))
         return self._form, expectation, self._family, x, self._cells
