@@ -538,9 +538,13 @@ class _SingleRows(InterventionalGame):
         expectation, x = self._expectation, np.broadcast_to(row, self._background.shape)
         if isinstance(expectation, LinkedExpectation):
             # errors are relative to the mean over rows, which may be far above what one row has
-            usual, at_row = weights @ self._links(self._background), self._links(row[None])[0]
+            usual, at_row = weights @ self._links_of_background, self._links(row[None])[0]
             expectation = expectation.relative_to(float(np.maximum(usual, at_row).min()))
         return self._form, expectation, self._family, x, self._cells
+
+    @cached_property
+    def _links_of_background(self) -> Floats:
+        return self._links(self._background)
 
     def _links(self, x: Floats) -> Floats:
         """The links of rows' margins, (n, K)."""
@@ -679,10 +683,14 @@ class _Margins(CoalitionGame):
         """Return what each column of the background adds to the margins, (N, d, K)."""
         return self._form.terms.addends(self._background)
 
+    @cached_property
+    def _margins_of_background(self) -> Floats:
+        return np.asarray(self._form.terms.intercept + self._addends.sum(axis=1))
+
     def _values(self, row: Floats, weights: Floats) -> tuple[Ints, Floats]:
         differs = self._few(row)
         changes = (self._form.terms.addends(row[None]) - self._addends)[:, differs]
-        start = self._form.terms.intercept + self._addends.sum(axis=1)
+        start = self._margins_of_background
         coalitions = 1 << differs.size
         step = max(1, _NUMBERS // (coalitions * start.shape[1]))
         game = np.zeros((coalitions, self._form.intercept.size))

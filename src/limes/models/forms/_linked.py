@@ -265,7 +265,7 @@ def functions_of(interactions: Sequence[StepInteraction], column: int) -> list[F
 
 
 def terms_of(form: Form) -> Margin:
-    """The same, however many columns interactions join; InputError where they are no products of steps."""
+    """Write a form as `as_margin` does, however many columns join; InputError where it is no such sum."""
     if isinstance(form, Combination):
         parts = [(weight, terms_of(part)) for weight, part in zip(form.weights, form.parts, strict=True)]
         terms = add_sums([(weight, part.terms) for weight, part in parts], form.intercept)
